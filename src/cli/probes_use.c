@@ -57,13 +57,13 @@ static int call(pid_t pid, struct agent_talk *talk, const char *function, const 
 static char *make_spec(const struct probes *probes)
 {
 	CLEANUP(freep) char *spec = NULL;
+	unsigned interval_ms = (unsigned)(probes->interval_s * 1000 + 0.5);
 	size_t n_bytes;
 	FILE *out = open_memstream(&spec, &n_bytes);
 
 	if (!out)
 		return NULL;
-	fprintf(out, "interval %u.%03u\n", (unsigned)probes->interval_s,
-		(unsigned)(probes->interval_s * 1000 + 0.5) % 1000);
+	fprintf(out, "interval %u.%03u\n", interval_ms / 1000, interval_ms % 1000);
 	for (size_t i = 0; i < probes->n_functions; i++)
 		fprintf(out, "function %s\n", probes->functions[i]);
 	for (size_t i = 0; i < probes->n_variables; i++)

@@ -35,9 +35,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options->only_checks = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		if (options->pid)
-			argp_error(state, "one process at a time: %s?", argument);
-		options->pid = cli_parse_id(state, argument, "process");
+		cli_take_pid(state, argument, &options->pid);
 		return 0;
 	case ARGP_KEY_END:
 		if (!options->file)

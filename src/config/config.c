@@ -28,7 +28,7 @@ int config_find(const char *name, size_t n_name)
 
 /* ---- Numbers: digits, and a part behind a point ---- */
 
-static bool parse_number(const char *text, double *ret)
+bool config_parse_number(const char *text, double *ret)
 {
 	double value = 0, unit = 1;
 	unsigned n_digits = 0, n_points = 0;
@@ -127,9 +127,9 @@ int config_assign(struct config *config, const char *assignment, char why[CONFIG
 	text = is + 1;
 	if (strcmp(text, unset) == 0)
 		value.is_set = false;
-	else if (key->type == CONFIG_SWITCH
-			 ? !parse_switch(text, &value.number)
-			 : !parse_number(text, &value.number) || value.number < key->low || value.number > key->high)
+	else if (key->type == CONFIG_SWITCH ? !parse_switch(text, &value.number)
+					    : !config_parse_number(text, &value.number) || value.number < key->low ||
+						      value.number > key->high)
 		return no_such_value(key, text, why);
 	if (key->off_is_final && !config_is_on(config, key) && (!value.is_set || value.number != 0)) {
 		snprintf(why, CONFIG_MAX_WHY, "%s is off, and stays off until the process ends", key->name);

@@ -58,6 +58,9 @@ bool config_number(const struct config *config, const struct config_key *key, do
 /* The allowed values of a key: "on, off", "0.00005 to 10 s". */
 void config_allowed(const struct config_key *key, char to[CONFIG_MAX_TEXT]);
 
+/* A number of digits and at most one point: no sign, exponent or locale, at most 15 digits. False: the text is none. */
+bool config_parse_number(const char *text, double *ret);
+
 /* Keys that code uses by name. */
 extern const struct config_key config_eval, config_follow_forks, config_sample_rate, config_retention_days;
 

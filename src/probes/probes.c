@@ -143,24 +143,6 @@ static int take_variables(const struct parse *in, const yaml_node_t *node)
 	return take_names(in, node, &names);
 }
 
-/* Digits and one point: no exponent, and no locale. */
-static bool parse_seconds(const char *text, double *ret)
-{
-	double value = 0, unit = 1;
-	unsigned n_digits = 0, n_points = 0;
-
-	for (; *text; text++) {
-		if (*text == '.' && n_points++ == 0)
-			continue;
-		if (*text < '0' || *text > '9' || ++n_digits > 15)
-			return false;
-		value = value * 10 + (*text - '0');
-		unit *= n_points > 0 ? 10 : 1;
-	}
-	*ret = value / unit;
-	return n_digits > 0;
-}
-
 static int take_interval(const struct parse *in, const yaml_node_t *node)
 {
 	double value;
@@ -168,7 +150,7 @@ static int take_interval(const struct parse *in, const yaml_node_t *node)
 
 	if (r < 0)
 		return r;
-	if (!parse_seconds(text_of(node), &value) || value < MIN_INTERVAL_S || value > MAX_INTERVAL_S)
+	if (!config_parse_number(text_of(node), &value) || value < MIN_INTERVAL_S || value > MAX_INTERVAL_S)
 		return refuse(in, &node->start_mark, "interval cannot be '%.40s': it is 0.01 to 3600 seconds",
 			      text_of(node));
 	in->probes->interval_s = value;
