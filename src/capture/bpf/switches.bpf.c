@@ -45,8 +45,8 @@ struct {
 } switch_rings SEC(".maps");
 
 /*
- * Who was not judged yet is told of, so that no child is missed. A processor that idles has the number 0. Who is
- * wanted once is so to the end: what is told of another one with that number then is left out by who reads it.
+ * Report processes that user space has not judged yet, so that no child is missed. PID 0 is an idle processor. A wanted
+ * PID stays wanted on its ring: if another process gets this PID, the reader drops its records.
  */
 static __always_inline bool is_told(struct switch_ring *ring, uint32_t pid)
 {
@@ -69,7 +69,7 @@ static __always_inline void put(struct switch_ring *ring, uint64_t head, const s
 	__sync_lock_test_and_set(&ring->head, head + 1); /* a full barrier, which a plain store is not everywhere */
 }
 
-/* For whom a record is not there that should be: the next one says so. */
+/* A record is missing: the next one reports that. */
 static __always_inline void miss(struct switch_ring *ring)
 {
 	ring->n_lost++;
@@ -81,7 +81,7 @@ static __always_inline void tell(struct switch_ring *ring, const struct switch_r
 	uint64_t head = ring->head, tail = *(const volatile uint64_t *)&ring->tail;
 	struct switch_record lost = { .time_ns = record->time_ns, .out_pid = (uint32_t)ring->n_untold };
 
-	/* One is kept for what is said of those that found no room. */
+	/* One slot is reserved for the record of lost ones. */
 	if (SWITCH_RING_RECORDS - (head - tail) < 2) {
 		miss(ring);
 		return;
@@ -94,8 +94,8 @@ static __always_inline void tell(struct switch_ring *ring, const struct switch_r
 }
 
 /*
- * Of one that leaves now: its coming was told of, and the scheduler has noted the same moment by its own clock. Or it
- * was hidden: then the scheduler knows.
+ * When the leaving thread arrived. If its arrival was reported, the scheduler's own time of it gives the offset of the
+ * two clocks. If the arrival was hidden, the scheduler's time and this offset replace it.
  */
 static __always_inline void note_arrival(struct switch_ring *ring, const struct task_struct *task, bool is_hidden,
 					 uint64_t now_ns)
@@ -145,9 +145,9 @@ int BPF_PROG(tell_switch, bool preempt, struct task_struct *prev, struct task_st
 }
 
 /*
- * Some kernels run no programs in some tasks, and then who comes after one of these is not told of there. So whoever
- * has come looks whether it is the one that was told of. Preemption is off, so that there is no switch meanwhile. New
- * threads do not pass here as they come for the first time; then it is told of as they leave.
+ * Some kernels run no programs in some tasks, so the switch from such a task to the next thread is not reported. The
+ * arrived thread checks whether it is the reported one. Preemption is off, so no switch happens meanwhile. A new thread
+ * does not pass here on its first arrival, which is then reported when it leaves.
  */
 SEC("tp_btf/sched_exit_tp")
 int BPF_PROG(look_after_switch, bool is_switch)
