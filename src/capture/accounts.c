@@ -32,8 +32,10 @@ static uint64_t tick_ns(void)
 	return 1000000000u / (uint64_t)(n > 0 ? n : 100);
 }
 
-/* Of a child that nobody has waited for yet; it can be waited for afterwards. Source: wait_task_zombie(),
- * kernel/exit.c. */
+/*
+ * Read the CPU time of an ended child without reaping it, so that a later wait still works. Source: wait_task_zombie(),
+ * kernel/exit.c.
+ */
 static bool read_ended_child(pid_t pid, uint64_t *ret_ns)
 {
 	struct rusage usage;
@@ -57,7 +59,7 @@ static bool read_ticks(pid_t pid, bool no_children, uint64_t *ret_ns)
 	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
 	if (read_file(path, 4096, &text, NULL) < 0)
 		return false;
-	rest = strrchr(text, ')'); /* the name before may hold anything */
+	rest = strrchr(text, ')'); /* the name may contain any character */
 	if (!rest || sscanf(rest + 1,
 			    " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64,
 			    &own[0], &own[1], &children[0], &children[1]) != N_NUMBERS)
@@ -66,7 +68,7 @@ static bool read_ticks(pid_t pid, bool no_children, uint64_t *ret_ns)
 	return true;
 }
 
-/* It used so much in all. */
+/* Close the account with its final CPU time. */
 static void end(struct account *account, uint64_t used_ns)
 {
 	account->now_ns = MAX(account->now_ns, used_ns);

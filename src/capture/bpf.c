@@ -24,21 +24,21 @@
 #include "src/capture/frames_direct_object.h"
 #include "src/capture/frames_object.h"
 
-/* Of the initial PID namespace. Source: include/linux/proc_ns.h, PROC_PID_INIT_INO. */
+/* Inode of the initial PID namespace. Source: include/linux/proc_ns.h, PROC_PID_INIT_INO. */
 #define INITIAL_NAMESPACE 0xeffffffcu
 
-/* The events of one processor that the program writes to; -1: none. */
+/* The program's output events of one processor; -1: not open. */
 struct outputs {
-	int quiet, call; /* the reader of the ring is woken by a call */
+	int quiet, call; /* output on call also wakes the reader of the ring */
 };
 
 struct bpf_source {
 	struct bpf_object *object;
 	int program, at_switch, processes, quiet, calls, judged, floors;
-	int direct_refusal; /* why memory is not read by page tables; 0: it is */
+	int direct_refusal; /* error that prevents reads through page tables; 0: they work */
 	struct bpf_source_options options;
-	int holder;              /* the event that keeps the program at the tracepoint; -1: none does */
-	struct outputs *outputs; /* by processor */
+	int holder;              /* event that attaches the program to the tracepoint; -1: none */
+	struct outputs *outputs; /* indexed by processor */
 	size_t n_outputs;
 };
 
@@ -68,7 +68,7 @@ void bpf_source_freep(struct bpf_source **source)
 	bpf_source_free(*source);
 }
 
-/* Libraries do not print; what is wrong is told by errors. */
+/* Libraries do not print; callers get errors. */
 static int say_nothing(enum libbpf_print_level level, const char *format, va_list arguments)
 {
 	(void)level, (void)format, (void)arguments;
@@ -85,7 +85,7 @@ static struct bpf_program *find_program(const struct bpf_source *source, const c
 	return bpf_object__find_program_by_name(source->object, name);
 }
 
-/* The kernel takes its time to look at each. */
+/* Load only the programs this source uses: the kernel verifies each one at length. */
 static int choose_programs(struct bpf_source *source)
 {
 	bool is_tracepoint = source->options.tracepoint != 0;
@@ -114,7 +114,7 @@ static int set_sizes(struct bpf_source *source, uint32_t n_cpus)
 	return r;
 }
 
-/* One of the two objects that frames.bpf.c is compiled to. @direct_map: NULL: the one that does without. */
+/* Load one of the two objects compiled from frames.bpf.c. @direct_map NULL selects the one without page-table reads. */
 static int load_object(struct bpf_source *source, uint32_t n_cpus, const struct direct_map *direct_map)
 {
 	int r = 0;
@@ -135,7 +135,7 @@ static int load_object(struct bpf_source *source, uint32_t n_cpus, const struct 
 	return r < 0 ? r : bpf_object__load(source->object);
 }
 
-/* The one that reads memory by page tables, which takes more of the kernel, or else the other one. */
+/* Load the object that reads through page tables; it needs more kernel features. Fall back to the other one. */
 static int load_either(struct bpf_source *source, uint32_t n_cpus)
 {
 	struct direct_map direct_map;
@@ -154,8 +154,7 @@ static int load(struct bpf_source *source, uint32_t n_cpus)
 		return r;
 	source->program = bpf_program__fd(
 		find_program(source, source->options.tracepoint ? "read_tracepoint_frames" : "read_frames"));
-	source->at_switch = bpf_program__fd(
-		find_program(source, "read_frames_at_switch")); /* less than 0: it is not needed */
+	source->at_switch = bpf_program__fd(find_program(source, "read_frames_at_switch")); /* negative: not loaded */
 	source->processes = find_map(source, "processes");
 	source->quiet = find_map(source, "outputs");
 	source->calls = find_map(source, "calls");
@@ -167,7 +166,7 @@ static int load(struct bpf_source *source, uint32_t n_cpus)
 		       : 0;
 }
 
-/* An event of one processor that the program writes to, redirected to that one's ring. */
+/* Open an event for the program's output on one processor, redirected to that processor's ring. */
 static int open_output(const struct ring *ring, int map, bool wakes, int *fd)
 {
 	struct perf_event_attr attr = {
@@ -176,7 +175,7 @@ static int open_output(const struct ring *ring, int map, bool wakes, int *fd)
 		.config = PERF_COUNT_SW_BPF_OUTPUT,
 		.sample_period = 1,
 		.sample_type = RECORD_SAMPLE_TYPE_PYTHON,
-		.use_clockid = 1, /* that of whatever else is in the ring, or it is not let in */
+		.use_clockid = 1, /* all events of a ring must use one clock */
 		.clockid = CLOCK_MONOTONIC,
 		.wakeup_events = wakes,
 	};
@@ -212,9 +211,9 @@ static int open_outputs(struct bpf_source *source, const struct rings *rings, si
 }
 
 /*
- * A tracepoint's programs belong to it, and go with the event that brought them, or with any that
- * inherited that: the first thread to end would take ours away. So an event brings it that nobody
- * inherits, and that counts nothing. Source: perf_event_free_bpf_prog(), kernel/events/core.c, Linux 6.18.
+ * The kernel detaches a tracepoint's program when the event that attached it closes, or any event that inherited it.
+ * The first thread to end would detach ours. So attach the program through an event that is not inherited and counts
+ * nothing. Source: perf_event_free_bpf_prog(), kernel/events/core.c, Linux 6.18.
  */
 static int attach_to_own_event(struct bpf_source *source)
 {
@@ -284,7 +283,7 @@ int bpf_source_watch(struct bpf_source *source, pid_t pid, const struct python_l
 	if (stat("/proc/self/ns/pid", &ours) < 0 || stat(path, &its) < 0)
 		return -errno;
 	if (ours.st_ino != its.st_ino) {
-		/* As the kernel has it inside: include/linux/kdev_t.h, MKDEV. */
+		/* The kernel's internal device number. Source: include/linux/kdev_t.h, MKDEV. */
 		complete.namespace_device = (uint64_t)major(its.st_dev) << 20 | minor(its.st_dev);
 		complete.namespace_inode = its.st_ino;
 	}

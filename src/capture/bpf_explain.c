@@ -13,7 +13,7 @@
 
 #include "src/capture/bpf.h"
 
-/* 5.8; older headers lack them. */
+/* Linux 5.8; older headers lack these. */
 #ifndef CAP_PERFMON
 #define CAP_PERFMON 38
 #endif

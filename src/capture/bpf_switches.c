@@ -15,17 +15,19 @@
 #include "base/util.h"
 #include "src/capture/switches_object.h"
 
-/* The second one tells of whom the first one could not, for it did not run. It is not needed everywhere, nor is it to be had
- * everywhere (Linux 6.18 has its tracepoint). */
+/*
+ * The second program reports switches that the first one missed because it did not run. Not every kernel needs it, and
+ * not every kernel has its tracepoint (Linux 6.18 does).
+ */
 enum { TELL_SWITCH, LOOK_AFTER_SWITCH, N_PROGRAMS };
 static const char *const program_names[N_PROGRAMS] = { "tell_switch", "look_after_switch" };
 
-/* For so long nobody was missing: then nobody will be. */
+/* After this long without a missed switch, detach the second program. */
 enum { TRIAL_NS = 1000000000 };
 
 struct bpf_switches {
 	struct bpf_object *object;
-	struct bpf_link *links[N_PROGRAMS]; /* NULL: it does not run */
+	struct bpf_link *links[N_PROGRAMS]; /* NULL: not attached */
 	uint64_t began_ns;
 	bool is_tried;
 	struct switch_ring *shared;
@@ -93,7 +95,7 @@ static int load_programs(struct bpf_switches *switches, const struct bpf_source 
 	return r < 0 ? r : bpf_object__load(switches->object);
 }
 
-/* Both or, where there is no place for the second, the first. */
+/* Load both programs, or only the first if the second's tracepoint is missing. */
 static int load(struct bpf_switches *switches, const struct bpf_source *source, size_t n_cpus)
 {
 	int r = load_programs(switches, source, n_cpus, N_PROGRAMS);
@@ -116,7 +118,7 @@ static int map_rings(struct bpf_switches *switches, size_t n_cpus)
 	return switch_rings_init(&switches->rings, switches->shared, n_cpus);
 }
 
-/* Those that were not loaded are done without. */
+/* Attach the loaded programs; a missing second one is no error. */
 static int attach(struct bpf_switches *switches)
 {
 	for (size_t i = 0; i < N_PROGRAMS; i++) {

@@ -25,7 +25,7 @@ static int parse_number(const char **text, unsigned *ret)
 	return 0;
 }
 
-/* "3" or "3-5"; the text moves on behind it. */
+/* Parse "3" or "3-5" and advance the text. */
 static int parse_range(const char **text, unsigned *ret_first, unsigned *ret_last)
 {
 	unsigned first, last;
@@ -61,7 +61,7 @@ int cpus_parse(const char *text, unsigned **ret, size_t *ret_n)
 		if (r < 0)
 			return r;
 		for (unsigned cpu = first; cpu <= last; cpu++) {
-			/* More entries than numbers: it repeats itself. */
+			/* More entries than CPU numbers: the list repeats itself. */
 			r = n >= MAX_CPUS ? -EINVAL : grow(&cpus, n, &allocated, sizeof *cpus);
 			if (r < 0)
 				return r;

@@ -64,13 +64,13 @@ _Static_assert(offsetof(struct python_record, tid) == offsetof(struct sample_hea
 		       offsetof(struct python_record, cpu) == offsetof(struct sample_head, cpu),
 	       "it begins as a sample does");
 
-/* What is left of a record. */
+/* The unread rest of a record. */
 struct cursor {
 	const uint8_t *at;
 	size_t n_left;
 };
 
-/* The next n_bytes, or NULL where there are not so many. */
+/* Consume n_bytes; NULL: fewer are left. */
 static const void *take(struct cursor *cursor, uint64_t n_bytes)
 {
 	const uint8_t *at = cursor->at;
@@ -92,7 +92,7 @@ static int take_into(struct cursor *cursor, void *to, size_t n_bytes)
 	return 0;
 }
 
-/* A string that ends inside what is left. */
+/* Consume a string that is terminated within the record. */
 static int take_string(struct cursor *cursor, const char **ret)
 {
 	const char *text = (const char *)cursor->at;
@@ -144,8 +144,8 @@ int record_origin(const struct perf_event_header *record, struct record_origin *
 }
 
 /*
- * A chain is a list of addresses with marker words between them that say of
- * which context the following ones are. Only the kernel's part is kept.
+ * A call chain is a list of addresses; marker words say to which context the following addresses belong. Keep the
+ * kernel's addresses only.
  */
 static int decode_chain(struct cursor *cursor, struct sample *sample)
 {
@@ -277,7 +277,7 @@ static int decode_mmap(struct cursor *cursor, const struct perf_event_header *re
 			return r;
 		event->mmap.executable = tail.protection & PROT_EXEC;
 		event->mmap.writable = tail.protection & PROT_WRITE;
-		/* Otherwise a build-id stands in these words. */
+		/* With this bit, a build-id replaces these words. */
 		if (!(record->misc & PERF_RECORD_MISC_MMAP_BUILD_ID)) {
 			event->mmap.device = makedev(tail.major, tail.minor);
 			event->mmap.inode = tail.inode;
@@ -349,7 +349,10 @@ static int decode_lost(struct cursor *cursor, const struct perf_event_header *re
 	return 1;
 }
 
-/* Where an event is of all processes, the other thread of the switch is told, too: it has a record of its own. */
+/*
+ * The switch record of an event for all processes also names the other thread. Ignore it: that thread has its own
+ * record.
+ */
 static int decode_switch(const struct perf_event_header *record, struct capture_event *event)
 {
 	event->type = CAPTURE_SWITCH;
@@ -373,7 +376,7 @@ static int decode_body(const struct perf_event_header *record, struct cursor *cu
 	case PERF_RECORD_LOST_SAMPLES:
 		return decode_lost(cursor, record, event);
 	case PERF_RECORD_THROTTLE:
-		/* The end of the pause, UNTHROTTLE, tells nothing that the next sample does not. */
+		/* Ignore UNTHROTTLE, the end of the pause: the next sample implies it. */
 		event->type = CAPTURE_THROTTLE;
 		return 1;
 	case PERF_RECORD_SWITCH:

@@ -21,12 +21,12 @@
 #include "src/capture/decode.h"
 
 enum {
-	MAX_RECORDS = 64, /* to look through: else we are late anyway */
+	MAX_RECORDS = 64, /* limit: after more records, the read is too late anyway */
 	MIN_FREE_BYTES = 1024,
-	MAX_SWITCH_BYTES = 64, /* of a record of a switch */
+	MAX_SWITCH_BYTES = 64, /* size of a switch record */
 	/*
-	 * From the time that a sample has to the thread's leaving: the stack is copied, we are woken and switched to,
-	 * 30 to 60 us here. Who was not let in then has to wait for the next tick, 1 to 10 ms later.
+	 * From a sample's time to the thread's switch-out: the kernel copies the stack, wakes us and switches, 30 to 60
+	 * us as measured. If the reader was not scheduled at once, it waits for the next tick, 1 to 10 ms.
 	 */
 	MAX_LEAVING_NS = 100000,
 };
@@ -36,14 +36,14 @@ static const void *at(const struct ring *ring, uint64_t position)
 	return ring->data + (position & (ring->n_bytes - 1));
 }
 
-/* Records are told by words that never wrap around; the record itself may. */
+/* The record may wrap around; its words never do. */
 static void copy_record(const struct ring *ring, uint64_t position, size_t n_bytes, uint64_t *to)
 {
 	for (size_t i = 0; i < n_bytes / sizeof *to; i++)
 		memcpy(&to[i], at(ring, position + i * sizeof *to), sizeof *to);
 }
 
-/* A thread's comings and goings since a sample. */
+/* Whether a thread left a CPU or came back since a sample. */
 struct moves {
 	bool left, came;
 };
@@ -70,7 +70,7 @@ static bool take_record(const struct ring *ring, uint64_t position, const struct
 	return true;
 }
 
-/* False: a ring does not tell. */
+/* False: a lost or malformed record makes the answer unknown. */
 static bool take_ring(const struct ring *ring, const struct descheduled_query *question, struct moves *moves)
 {
 	uint64_t position = ring->position + (ring == question->current ? ring->n_record_bytes : 0);

@@ -9,13 +9,13 @@
 
 struct descheduled_query {
 	pid_t tid;
-	uint64_t time_ns;           /* of its sample */
-	const struct ring *current; /* the ring whose record that is, at its position */
+	uint64_t time_ns;           /* time of the sample */
+	const struct ring *current; /* the ring whose current record is the sample */
 };
 
 /*
  * descheduled_since - did the thread leave its processor right after the sample, and has it not run since?
- * By all records of switches in the rings, read or not. False also if that is unknown.
+ * Looks at all switch records in the rings, read or unread. False also if the answer is unknown.
  * @rings: n_rings, of all processors, with events that report switches (PERF_RECORD_SWITCH).
  */
 bool descheduled_since(const struct ring *rings, size_t n_rings, const struct descheduled_query *question);

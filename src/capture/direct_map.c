@@ -16,10 +16,12 @@
 #include "base/util.h"
 #include "src/capture/find_direct_map_object.h"
 
-enum { MAX_ZONEINFO_BYTES = 16 << 20 }; /* some 100 a processor and zone */
+enum { MAX_ZONEINFO_BYTES = 16 << 20 }; /* about 100 bytes per processor and zone */
 
-/* Behind the last page of any zone: its first one, and how many there are, stand each in a line of its own, in the other order.
- * Source: zoneinfo_show_print(), mm/vmstat.c, Linux 6.18. */
+/*
+ * Find the end of physical memory. Each zone prints its first page and its page count on separate lines, count first.
+ * Source: zoneinfo_show_print(), mm/vmstat.c, Linux 6.18.
+ */
 static int find_end(uint64_t *ret)
 {
 	CLEANUP(freep) char *text = NULL;
@@ -44,7 +46,10 @@ static bool is_refused(void)
 	return text && strcmp(text, "0") == 0;
 }
 
-/* Looks by the word at an address of ours. What it finds comes back in the same place: bpf_prog_test_run_syscall(), net/bpf/test_run.c. */
+/*
+ * Test the direct map with a word of our own memory. The kernel writes the result back into the context:
+ * bpf_prog_test_run_syscall(), net/bpf/test_run.c.
+ */
 static int look(const struct bpf_object *object, struct direct_map_trial *trial)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, options, .ctx_in = trial, .ctx_size_in = sizeof *trial);

@@ -20,13 +20,13 @@
 /* clang-format on */
 
 /*
- * Of page faults there are too many for a sample each, and they come in bursts, which are over
- * before the kernel has found the pace for a frequency.
+ * Page faults are too many to sample each one, and they come in bursts that end before the kernel has adjusted the
+ * period for a frequency.
  */
 enum { MANY = 100 };
 
 struct known_event {
-	const char *name, *other_name; /* NULL: it has no other */
+	const char *name, *other_name; /* NULL: no second name */
 	const char *summary;
 	enum event_kind kind;
 	uint32_t type;
@@ -102,7 +102,7 @@ static struct sampled_event make_event(const struct known_event *known)
 	return event;
 }
 
-/* A name of tracefs: it becomes part of a path, and a table's. */
+/* A tracefs name; it becomes part of a path and of a table name. */
 static bool is_word(const char *text, size_t n)
 {
 	if (n == 0 || text[0] == '.')
@@ -114,8 +114,8 @@ static bool is_word(const char *text, size_t n)
 }
 
 /*
- * Where a system call begins and ends the user's registers are at hand, and the kernel takes
- * it for the user's side: nothing else that tracepoints tell is.
+ * System call tracepoints have the user's registers at hand, so the kernel treats their samples as user-side. It treats
+ * samples of all other tracepoints as kernel-side.
  */
 static int find_tracepoint(const char *name, const char *colon, struct sampled_event *ret)
 {

@@ -40,19 +40,21 @@
 #include "src/capture/switch_rate.h"
 
 enum {
-	MAX_WAKEUPS_HZ = 20,       /* where samples need not be read at once ... */
-	MIN_WAKEUPS = 4,           /* ... but each time that such a part of a ring may be full */
-	BESIDE_STACK_BYTES = 4096, /* of a sample, with its record of Python frames: most are smaller */
-	MAX_HZ = 100000,           /* the kernel rounds shorter periods up, silently */
+	MAX_WAKEUPS_HZ = 20,       /* if samples need not be read at once ... */
+	MIN_WAKEUPS = 4,           /* ... but wake up when this fraction of a ring may be full */
+	BESIDE_STACK_BYTES = 4096, /* size of a sample without its stack, with its Python frames: mostly less */
+	MAX_HZ = 100000,           /* the kernel silently raises shorter periods */
 	MAX_STACK_BYTES = 65528,
-	/* A program that only creates threads would keep us busy for ever. What
-	 * comes after this many lists was most likely inherited long before. */
+	/*
+	 * A program that only creates threads would keep us listing for ever. After this many lists, new threads most
+	 * likely inherited the event.
+	 */
 	MAX_LISTS = 8,
-	/* Opening more takes longer than what happens meanwhile is worth. */
+	/* Opening more events takes longer than the missed samples are worth. */
 	MAX_EVENTS = 4096,
 };
 
-/* Threads that are new, in the order in which they were listed. */
+/* New threads, in the order of the list. */
 struct task_list {
 	pid_t *tids;
 	size_t n, allocated;
@@ -64,8 +66,8 @@ static void task_list_done(struct task_list *list)
 }
 
 /*
- * Of what the kernel counts itself, one in so many is taken only without PERF_SAMPLE_PERIOD:
- * with it, each is (perf_swevent_event() in kernel/events/core.c, Linux 6.12).
+ * With PERF_SAMPLE_PERIOD, the kernel samples each software event instead of every Nth one. Source:
+ * perf_swevent_event(), kernel/events/core.c, Linux 6.12.
  */
 static int set_period(struct perf_event_attr *attr, const struct capture_options *options)
 {
@@ -131,7 +133,7 @@ int events_init(struct event_set *set, const struct capture_options *options, co
 	r = set_period(&attr, options);
 	if (r < 0)
 		return r;
-	/* What is read of memory is read right after the sample; otherwise the ring's mark counts. */
+	/* Wake up at each sample to read live memory right after it; otherwise use the ring's watermark. */
 	if (options->no_wakeup)
 		attr.watermark = 1;
 	else
@@ -173,7 +175,7 @@ void events_done(struct event_set *set)
 	*set = (struct event_set){ 0 };
 }
 
-/* After a failed open: ask for less, or make room. Returns whether to try again. */
+/* After a failed open, request less. Returns whether to try again. */
 static bool give_in(struct event_set *set, int error)
 {
 	if (set->n_opened > 0)
@@ -193,7 +195,7 @@ static bool give_in(struct event_set *set, int error)
 	return false;
 }
 
-/* One event, redirected to its CPU's ring. */
+/* Open one event and redirect it to its CPU's ring. */
 static int open_event(struct event_set *set, pid_t tid, const struct ring *ring, int *ret)
 {
 	CLEANUP(closep) int fd = -1;
@@ -258,7 +260,7 @@ int events_cover(struct event_set *set, pid_t tid, bool late)
 
 		r = late ? add_late(set, tid, ring) : add_first(set, tid, ring);
 		if (r == -ESRCH)
-			break; /* it has ended */
+			break; /* the thread has ended */
 		if (r < 0)
 			return r;
 		any = true;
@@ -267,7 +269,7 @@ int events_cover(struct event_set *set, pid_t tid, bool late)
 	return 0;
 }
 
-/* What is new on the lists of all processes; *ret_n_gone counts those that have ended. */
+/* List the new threads of all processes; *ret_n_gone counts processes that have ended. */
 static int gather(struct event_set *set, const pid_t *pids, size_t n_pids, struct task_list *list, size_t *ret_n_gone)
 {
 	int r = 0;
@@ -293,8 +295,8 @@ static int gather(struct event_set *set, const pid_t *pids, size_t n_pids, struc
 }
 
 /*
- * Read the lists once and cover what is new on them. All are read before the first event is
- * opened: a process may have been started by another one of them.
+ * List all threads once and open events for the new ones. Read all lists before opening the first event: one process
+ * may have started another.
  */
 static int cover_lists(struct event_set *set, const pid_t *pids, size_t n_pids, bool late, size_t *ret_n_new)
 {
@@ -319,7 +321,7 @@ static int attach_threads(struct event_set *set, const pid_t *pids, size_t n_pid
 	r = cover_lists(set, pids, n_pids, false, &n_new);
 	for (int i = 1; r >= 0 && n_new > 0 && i < MAX_LISTS; i++)
 		r = cover_lists(set, pids, n_pids, true, &n_new);
-	/* Where it ended just now, there is still something to read. */
+	/* If the target ended just now, its rings still hold samples. */
 	if (r < 0 && !(r == -ESRCH && set->n_threads > 0))
 		return r;
 	return set->n_threads > 0 ? 0 : -ESRCH;
@@ -333,14 +335,14 @@ int events_add(struct event_set *set, pid_t pid)
 
 	r = proc_tasks(pid, &tids, &n);
 	for (size_t i = 0; r >= 0 && i < n; i++)
-		task_set_remove(&set->covered, tids[i]); /* a number that comes again */
+		task_set_remove(&set->covered, tids[i]); /* the kernel may reuse the TID */
 	set->attr.disabled = set->is_paused;
 	for (int i = 0; r >= 0 && n_new > 0 && i < MAX_LISTS; i++)
 		r = cover_lists(set, &pid, 1, true, &n_new);
 	return r;
 }
 
-/* Every processor, whatever runs there. */
+/* Open events for everything that runs on each processor. */
 static int attach_wide(struct event_set *set, size_t n_threads)
 {
 	int r = 0;
@@ -349,7 +351,7 @@ static int attach_wide(struct event_set *set, size_t n_threads)
 	set->system_wide = true;
 	set->attr.inherit = 0;
 	set->attr.exclude_idle = 1;
-	set->attr.disabled = 0; /* the BPF program leaves out what is not wanted */
+	set->attr.disabled = 0; /* the BPF program filters instead */
 	for (size_t i = 0; i < set->rings->n && r >= 0; i++)
 		r = add_first(set, -1, &set->rings->ring[i]);
 	set->n_threads = n_threads;
@@ -389,7 +391,7 @@ int events_count_threads(const pid_t *pids, size_t n_pids, size_t *ret)
 	return n_gone < n_pids ? 0 : -ESRCH;
 }
 
-/* A tracepoint's program must not leave others out: they may not be the only ones to listen. */
+/* A tracepoint's BPF program must not filter: it would hide events from other listeners. */
 static bool may_be_wide(const struct event_set *set)
 {
 	return set->bpf && set->attr.type != PERF_TYPE_TRACEPOINT;
@@ -426,7 +428,7 @@ int events_launch(struct event_set *set, pid_t child)
 	return set->n_threads > 0 ? 0 : -ESRCH;
 }
 
-/* What was inherited follows; fails only for what is no event. */
+/* Inherited events follow. ioctl(2) fails only on file descriptors that are no events. */
 static void switch_all(const struct event_set *set, unsigned long request)
 {
 	for (size_t i = 0; i < set->n_fds; i++)
@@ -479,7 +481,7 @@ struct event_values {
 	uint64_t value, id, lost;
 };
 
-/* Reading fails only for a buffer too small, and this one is as read_format says. */
+/* read(2) fails only for a buffer that is too small; this one fits read_format. */
 static struct event_values values_of(int fd)
 {
 	struct event_values values = { 0 };
@@ -490,8 +492,8 @@ static struct event_values values_of(int fd)
 }
 
 /*
- * Losses of inherited events are accounted to the event they came from, losses
- * of redirected ones to themselves. What a retired event lost was a duplicate.
+ * The kernel counts losses of inherited events at their parent, and losses of redirected events at themselves. A
+ * retired event lost only duplicates.
  */
 uint64_t events_lost(const struct event_set *set)
 {
@@ -505,7 +507,7 @@ uint64_t events_lost(const struct event_set *set)
 	return n;
 }
 
-/* Late events may count what others count, too, until they are retired: better too little than twice. */
+/* Skip late events: until they are retired they may count the same time twice. Too little is better than too much. */
 uint64_t events_used(const struct event_set *set)
 {
 	uint64_t sum_ns = 0;

@@ -29,7 +29,7 @@
 #include "src/capture/cpus.h"
 #include "src/capture/capture.h"
 
-/* 5.8; older headers lack it. */
+/* Linux 5.8; older headers lack it. */
 #ifndef CAP_PERFMON
 #define CAP_PERFMON 38
 #endif
@@ -53,7 +53,7 @@ static void gather_target(pid_t pid, struct explain_facts *facts)
 	facts->target_uid = uids[1];
 	facts->target_is_foreign = !all_are(uids, getuid());
 
-	/* Of a process that is not dumpable the folder belongs to root. */
+	/* The /proc folder of a process that is not dumpable belongs to root. */
 	snprintf(path, sizeof path, "/proc/%d", (int)pid);
 	facts->target_is_protected = !all_are(gids, getgid()) || (stat(path, &st) == 0 && st.st_uid != uids[1]);
 }
@@ -73,7 +73,7 @@ static void gather_rights(struct explain_facts *facts)
 		seccomp = proc_status_value(status, "Seccomp");
 		facts->has_seccomp_filter = seccomp && strtol(seccomp, NULL, 10) == 2;
 	}
-	/* The initial namespace maps every number to itself. */
+	/* The initial user namespace maps every ID to itself. */
 	if (read_file("/proc/self/uid_map", 4096, &map, NULL) >= 0)
 		facts->in_user_namespace = sscanf(map, "%u %u %u", &first, &outside, &n) != 3 || first != 0 ||
 					   outside != 0 || n != UINT_MAX;
@@ -147,7 +147,7 @@ static void say_refused(int error, const struct explain_facts *f, char *to, size
 
 static void say_descriptors(const struct explain_facts *f, char *to, size_t n_bytes)
 {
-	/* One more for each ring, and some for everything else. */
+	/* One event per thread and ring, one per ring, and some descriptors for everything else. */
 	uint64_t n_needed = (f->n_threads + 1) * f->n_cpus + 64;
 
 	snprintf(to, n_bytes,
@@ -202,7 +202,7 @@ void explain_say(int error, const struct explain_facts *facts, char *to, size_t 
 	}
 }
 
-/* Where more is said, of what is refused. A child of ours will be gone by then. */
+/* Point to `probing doctor` for refusals. Omit the PID of our child: it will have ended by then. */
 static void point_to_doctor(int error, pid_t pid, char *to, size_t n_bytes)
 {
 	size_t used = strlen(to);

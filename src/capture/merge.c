@@ -28,7 +28,7 @@
 
 int merge_init(struct merge *merge, struct ring *rings, size_t n_rings)
 {
-	/* malloc() aligns well enough for any word of a record. */
+	/* malloc() aligns enough for any word of a record. */
 	void *copy = malloc(RECORD_MAX_BYTES);
 
 	if (!copy)

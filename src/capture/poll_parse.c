@@ -12,7 +12,7 @@
 #include "base/proc.h"
 #include "base/util.h"
 
-/* Their numbers in proc_pid_stat(5), which counts from 1. */
+/* Field numbers of proc_pid_stat(5), counted from 1. */
 enum {
 	FIELD_STATE = 3,
 	FIELD_USER_TICKS = 14,
@@ -36,7 +36,7 @@ static bool parse_number(const char **text, uint64_t *ret)
 	return errno == 0;
 }
 
-/* Goes on behind n words. */
+/* Skip n words. */
 static const char *skip_words(const char *text, unsigned n)
 {
 	for (; n > 0; n--) {
@@ -80,7 +80,10 @@ int poll_parse_stat(const char *text, struct poll_stat *ret)
 		return -EBADMSG;
 	stat.ticks = user + kernel;
 	stat.cpu = (unsigned)MIN(cpu, (uint64_t)UINT_MAX);
-	/* exec(2) sets the address of the stack first: setup_arg_pages() in fs/exec.c, then load_elf_binary() in fs/binfmt_elf.c, Linux 6.18. */
+	/*
+	 * exec(2) sets the stack's address before the code's: setup_arg_pages() in fs/exec.c, then load_elf_binary() in
+	 * fs/binfmt_elf.c, Linux 6.18.
+	 */
 	if (parse_field(rest, FIELD_CODE, &code) && parse_field(rest, FIELD_STACK, &stack) &&
 	    parse_field(rest, FIELD_DATA, &data) && stack != 0 && code != 0 && data != 0)
 		stat.image = mix64(code ^ mix64(data ^ mix64(stack))) | 1;

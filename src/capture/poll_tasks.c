@@ -31,7 +31,7 @@
 enum {
 	TEXT_BYTES = 4096,
 	MAX_CHILDREN_BYTES = 1 << 20,
-	KEPT_DESCRIPTORS = 64, /* for everything else that a recording opens */
+	KEPT_DESCRIPTORS = 64, /* reserved for everything else that a recording opens */
 	MAX_PROCESSES = 1 << 16,
 	MAX_RUNS_BETWEEN = 100,
 	AT_WORK_NS = 250000,
@@ -76,7 +76,7 @@ void poll_tasks_init(struct poll_tasks *tasks)
 	cpu_set_t cpus;
 
 	*tasks = (struct poll_tasks){ .by_ticks = true };
-	/* We have run; a kernel that does not count says 0. */
+	/* This thread has run, so 0 means that the kernel does not count. */
 	if (read_path("/proc/thread-self/schedstat", text) == 0 && poll_parse_schedstat(text, &used_ns, &n_runs) == 0 &&
 	    used_ns > 0)
 		tasks->by_ticks = false;
@@ -126,7 +126,7 @@ int poll_tasks_add(struct poll_tasks *tasks, pid_t pid, pid_t parent_pid)
 	return 0;
 }
 
-/* Index of the first thread whose number is not below. */
+/* Index of the first thread whose TID is not below tid. */
 static size_t lower_bound(const struct poll_process *process, pid_t tid)
 {
 	size_t low = 0, high = process->n;
@@ -197,7 +197,7 @@ static bool is_known(const struct poll_tasks *tasks, pid_t pid)
 	return false;
 }
 
-/* Processes that read files without privilege run our own program; a zombie runs none. */
+/* Unprivileged helper processes run our own program; a zombie runs none. */
 static bool runs_our_program(pid_t pid)
 {
 	struct stat ours, theirs;
@@ -292,7 +292,7 @@ int poll_tasks_adopt(struct poll_tasks *tasks, size_t index, bool ignore)
 	return r;
 }
 
-/* A subreaper's main thread gets them (find_new_reaper() in kernel/exit.c). */
+/* Orphans become children of the subreaper's main thread. Source: find_new_reaper(), kernel/exit.c. */
 int poll_tasks_adopt_orphans(struct poll_tasks *tasks)
 {
 	if (tasks->command == 0)
@@ -308,7 +308,7 @@ void poll_tasks_settle_ignored(struct poll_tasks *tasks)
 	tasks->still_ignored = (struct task_set){ 0 };
 }
 
-/* ---- What they have used ---- */
+/* ---- CPU time ---- */
 
 static uint64_t ticks_to_ns(uint64_t ticks)
 {
@@ -371,8 +371,9 @@ bool poll_tasks_runs(const struct poll_tasks *tasks, pid_t pid, struct poll_thre
 	thread->n_waits = n_waits;
 	thread->n_preempted = n_preempted;
 	n_left = n_waits + n_preempted;
-	/* The kernel can be told to begin to count at any time. Between the two files it may have run,
-	 * but not that often. */
+	/*
+	 * The kernel may start to count at any time. The thread may have run between the two reads, but not that often.
+	 */
 	thread->is_uncounted |= thread->n_runs + MAX_RUNS_BETWEEN < n_left;
 	return state == 'R' && (thread->is_uncounted || thread->n_runs > n_left || was_pushed_off);
 }

@@ -37,35 +37,35 @@ enum { LIST_ANYWAY_NS = 100000000 };
 
 struct pending {
 	struct capture_event event;
-	char name[POLL_NAME_BYTES]; /* of a CAPTURE_COMM */
+	char name[POLL_NAME_BYTES]; /* name for CAPTURE_COMM */
 };
 
 struct poller {
 	struct poll_pace pace;
 	struct poll_tasks tasks;
 	int timer, loadavg;
-	pid_t newest; /* as of the last list; 0: not told */
-	/* When the last list began, and the one before: who is new on the last came after that. */
+	pid_t newest; /* at the last list; 0: unknown */
+	/* Start times of the last two lists: a thread that is new on the last list started after the earlier one. */
 	uint64_t listed_ns, listed_before_ns;
 	bool awaits_exec;
 
-	/* The look that is going on. */
+	/* The current poll tick. */
 	bool is_looking, is_last;
 	uint64_t began_ns;
-	size_t process, thread; /* up to which it has got */
+	size_t process, thread; /* position in the tick */
 
-	struct pending *pending; /* [first, n) are still to be handed out */
+	struct pending *pending; /* [first, n_pending) are not yet delivered */
 	size_t first, n_pending, pending_allocated;
 	struct pending out;
 
-	bool no_children, idle; /* as struct capture_options has them */
+	bool no_children, idle; /* as in struct capture_options */
 	bool stopped, has_ended;
-	bool paused, stock_is_due; /* the look that comes next ends a pause */
-	bool is_stocktaking;       /* the one that is going on does */
+	bool paused, stock_is_due; /* stock_is_due: the next tick ends a pause */
+	bool is_stocktaking;       /* the current tick ends a pause */
 	uint64_t n_samples, n_threads;
 };
 
-/* ---- Events on their way out ---- */
+/* ---- Pending events ---- */
 
 static struct pending *put(struct poller *poller, enum capture_event_type type, pid_t pid, pid_t tid)
 {
@@ -123,7 +123,7 @@ static int put_sample(struct poller *poller, pid_t pid, pid_t tid, uint64_t weig
 
 /* ---- Lists ---- */
 
-/* A process that is new on a list: a fork, and an exec where it runs another program by now. */
+/* Report a new process as a fork, and as an exec if it already runs another program. */
 static int tell_fork(struct poller *poller, const struct poll_process *parent, struct poll_process *child)
 {
 	struct pending *pending = put(poller, CAPTURE_FORK, child->pid, child->pid);
@@ -141,7 +141,7 @@ static int tell_fork(struct poller *poller, const struct poll_process *parent, s
 	return put_name(poller, child->pid, child->pid, stat.name, true);
 }
 
-/* Nobody knows its parent any more: report it as a child of the command that has executed another program. */
+/* The orphan's parent is unknown: report it as a child of the command that has executed another program. */
 static int tell_orphan(struct poller *poller, struct poll_process *orphan)
 {
 	struct pending *pending = put(poller, CAPTURE_FORK, orphan->pid, orphan->pid);
@@ -168,7 +168,7 @@ static int list_orphans(struct poller *poller)
 	return r;
 }
 
-/* Also those that are new themselves: they come later in the list. */
+/* Also visits processes that this loop itself appends. */
 static int list_all(struct poller *poller)
 {
 	struct poll_tasks *tasks = &poller->tasks;
@@ -180,7 +180,7 @@ static int list_all(struct poller *poller)
 
 		r = poll_tasks_list(tasks, i);
 		if (r == -ESRCH)
-			r = 0; /* its threads will tell */
+			r = 0; /* reading its threads detects the end */
 		if (r >= 0 && !poller->no_children)
 			r = poll_tasks_adopt(tasks, i, false);
 		for (size_t k = n_before; r >= 0 && k < tasks->n; k++)
@@ -190,7 +190,7 @@ static int list_all(struct poller *poller)
 	return r;
 }
 
-/* The number of the newest thread; 0: not told. */
+/* The newest thread's TID; 0: unknown. */
 static pid_t read_newest(const struct poller *poller)
 {
 	char text[128];
@@ -218,7 +218,7 @@ static int list_if_new(struct poller *poller)
 	return r;
 }
 
-/* ---- A look ---- */
+/* ---- A poll tick ---- */
 
 static int begin(struct poller *poller)
 {
@@ -231,7 +231,7 @@ static int begin(struct poller *poller)
 	return list_if_new(poller);
 }
 
-/* Not while it is paused: zeros disarm. */
+/* Zeros disarm the timer while paused. */
 static int arm(const struct poller *poller)
 {
 	struct itimerspec spec = {
@@ -254,7 +254,7 @@ static int end(struct poller *poller)
 	return arm(poller);
 }
 
-/* Whether it runs what it did, and under which name. */
+/* Detect an exec or a changed thread name. */
 static int follow(struct poller *poller, struct poll_process *process, struct poll_thread *thread,
 		  const struct poll_stat *stat)
 {
@@ -283,7 +283,7 @@ static int settle(struct poller *poller, pid_t pid, struct poll_thread *thread, 
 	return put_sample(poller, pid, thread->tid, weight, cpu, is_elsewhere);
 }
 
-/* It has used some time since the last look. */
+/* Sample a thread that has used CPU time since the last tick. */
 static int look_at(struct poller *poller, struct poll_process *process, struct poll_thread *thread, uint64_t used_ns)
 {
 	struct poll_stat stat;
@@ -292,18 +292,18 @@ static int look_at(struct poller *poller, struct poll_process *process, struct p
 
 	r = poll_tasks_stat(process->pid, thread->tid, &stat);
 	if (r < 0)
-		return 0; /* then it is about to be lost */
+		return 0; /* lose_thread() reports it at the next read */
 	r = follow(poller, process, thread, &stat);
 	if (r < 0)
 		return r;
 	runs = poll_tasks_runs(&poller->tasks, process->pid, thread, used_ns, stat.state);
-	/* One that has ended will not run again. */
+	/* An ended thread cannot be sampled running later. */
 	if (!runs && !strchr("ZX", stat.state) && !poller->is_last)
 		return 0;
 	return settle(poller, process->pid, thread, stat.cpu, !runs);
 }
 
-/* Whether it runs or not. */
+/* Sample a thread whether it runs or not. */
 static int look_anyway(struct poller *poller, struct poll_process *process, struct poll_thread *thread)
 {
 	uint64_t now_ns = monotonic_ns(), since_ns = thread->met_ns;
@@ -327,7 +327,7 @@ static int lose_thread(struct poller *poller, struct poll_process *process)
 	int r;
 
 	r = settle(poller, process->pid, &thread, 0, true);
-	/* Whoever hears of it only now cannot ask for its name any more. */
+	/* At a first sample after the end, nobody can read the thread's name any more: report it. */
 	if (r >= 0 && thread.n_samples == 1 && thread.name[0] != '\0')
 		r = put_name(poller, process->pid, thread.tid, thread.name, false);
 	poll_tasks_remove_thread(&poller->tasks, process, poller->thread);
@@ -348,7 +348,7 @@ static int visit(struct poller *poller, struct poll_process *process)
 		return r == -ENOMEM ? r : 0;
 	if (poller->idle)
 		return look_anyway(poller, process, thread);
-	/* Its number may be another's by now, where the file is opened anew. */
+	/* A reopened file may belong to another thread with the same TID. */
 	weight = used_ns > thread->used_ns ? used_ns - thread->used_ns : 0;
 	if (poller->is_stocktaking)
 		weight = 0;
@@ -362,7 +362,7 @@ static int visit(struct poller *poller, struct poll_process *process)
 	return look_at(poller, process, thread, weight);
 }
 
-/* One that has no threads left may have become another program in one that is not listed yet. */
+/* A process without threads may have executed another program from a thread that is not listed yet. */
 static int leave(struct poller *poller)
 {
 	struct poll_process *process = &poller->tasks.processes[poller->process];
@@ -409,7 +409,7 @@ int poller_next(struct poller *poller, struct capture_event *ret)
 	return 1;
 }
 
-/* ---- Beginning and end ---- */
+/* ---- Start and stop ---- */
 
 static void poller_freep(struct poller **poller)
 {
@@ -447,7 +447,7 @@ static int poller_new(const struct capture_options *options, const pid_t *pids, 
 	return 0;
 }
 
-/* What was used up to now is not ours, and whose children there are is not either. -ESRCH: it has ended. */
+/* Existing CPU time and children precede the recording: note and ignore them. -ESRCH: the process has ended. */
 static int take_stock_of(struct poller *poller, size_t index)
 {
 	struct poll_process *process = &poller->tasks.processes[index];
@@ -518,7 +518,7 @@ int poller_add(struct poller *poller, pid_t pid)
 	return r;
 }
 
-/* Where a process' parent ends first, it becomes our child instead of init's, and is found. Source: prctl(2). */
+/* Orphaned descendants become our children instead of init's, so that the poller finds them. Source: prctl(2). */
 static void follow_orphans(struct poller *poller, pid_t command)
 {
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
@@ -585,7 +585,8 @@ int poller_resume(struct poller *poller)
 
 void poller_stop(struct poller *poller)
 {
-	poller->has_ended = poller->has_ended && poller->paused; /* there is nothing to settle */
+	poller->has_ended = poller->has_ended &&
+			    poller->paused; /* after a pause at the end, no time is left to account */
 	poller->stopped = true;
 }
 

@@ -10,15 +10,15 @@
 
 enum {
 	MAX_NEEDED = 8,
-	LONG_STAY = 8, /* samples: it was worth to go */
+	LONG_STAY = 8, /* samples; a stay this long paid for the move */
 	SLICE_NS = 100000,
 	LATE_NS = 20000000,
-	MAX_LATE = 32,     /* in a row: we are not let in there */
-	FIRST_REST = 4096, /* samples; each time twice as many */
+	MAX_LATE = 32,     /* late reads in a row: the scheduler does not let us run there */
+	FIRST_REST = 4096, /* samples; doubles with each rest */
 	MAX_REST = 1 << 24,
 };
 
-/* The first version of what the kernel calls struct sched_attr; its header and the C library's exclude each other. */
+/* The first version of the kernel's struct sched_attr. The kernel's header and the C library's exclude each other. */
 struct scheduling {
 	uint32_t size, policy;
 	uint64_t flags;
@@ -29,8 +29,8 @@ struct scheduling {
 _Static_assert(sizeof(struct scheduling) == 48, "SCHED_ATTR_SIZE_VER0");
 
 /*
- * An ordinary thread that asks for short slices is let in sooner, and gets no more time for it. Kernels
- * before 6.12 take no notice.
+ * A normal thread that requests short slices is scheduled sooner and gets no more time. Kernels before 6.12 ignore the
+ * request.
  * Source: sched_setattr(2); kernel/sched/fair.c, "PREEMPT_SHORT", Linux 6.12.
  */
 static void ask_for_short_slices(void)
@@ -72,7 +72,7 @@ bool reader_affinity_wants(const struct reader_affinity *follow)
 	return follow->is_on && (follow->n_wanted >= follow->needed || follow->n_late >= MAX_LATE);
 }
 
-/* Who was soon called away again waits longer the next time. */
+/* After a short stay, require more samples before the next move. */
 static unsigned needed_next(const struct reader_affinity *follow)
 {
 	if (!follow->is_bound || follow->n_stayed >= LONG_STAY)
@@ -88,7 +88,7 @@ void reader_affinity_went(struct reader_affinity *follow)
 	follow->n_wanted = follow->n_stayed = 0;
 }
 
-/* Too late for too long. */
+/* Reads were late too often: return to all processors and rest. */
 static void give_up(struct reader_affinity *follow)
 {
 	(void)sched_setaffinity(0, sizeof follow->allowed, &follow->allowed);

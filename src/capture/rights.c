@@ -29,7 +29,7 @@ void raise_descriptor_limit(void)
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* The lowest free number tells how many are in use, but for a few gaps. */
+/* The lowest free descriptor is about the number of open ones. */
 int descriptors_suffice(void)
 {
 	CLEANUP(closep) int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);

@@ -51,12 +51,12 @@ static int open_owner(unsigned cpu, size_t n_bytes)
 		.exclude_hv = 1,
 		.watermark = 1,
 		.wakeup_watermark = (uint32_t)MIN(n_bytes / 4, (size_t)UINT32_MAX),
-		.use_clockid = 1, /* events of another clock cannot be redirected to it */
+		.use_clockid = 1, /* an event of another clock cannot be redirected here */
 		.clockid = CLOCK_MONOTONIC,
 	};
 	long fd;
 
-	/* getpid(): the main thread, which lasts as long as the process. */
+	/* The main thread lasts as long as the process, hence getpid(). */
 	fd = syscall(SYS_perf_event_open, &attr, getpid(), (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	return fd < 0 ? -errno : (int)fd;
 }
@@ -70,7 +70,7 @@ int ring_open(unsigned cpu, size_t n_bytes, struct ring *ret)
 	fd = open_owner(cpu, n_bytes);
 	if (fd < 0)
 		return fd;
-	/* Writable: only then does the kernel mind data_tail. */
+	/* Only a writable mapping makes the kernel respect data_tail. */
 	pages = mmap(NULL, page_bytes + n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (pages == MAP_FAILED)
 		return errno == EPERM || errno == ENOMEM ? -ENOBUFS : -errno;
@@ -101,7 +101,7 @@ static bool is_whole(const struct ring *ring, size_t n_bytes)
 	       n_bytes <= ring->head - ring->position;
 }
 
-/* Nothing between position and head makes sense; records end where the kernel stopped. */
+/* Skip malformed data; records end at the kernel's head. */
 static void skip_to(struct ring *ring, uint64_t head)
 {
 	ring->position = ring->head = head;
@@ -110,8 +110,8 @@ static void skip_to(struct ring *ring, uint64_t head)
 }
 
 /*
- * The kernel wrote the record after this one on another processor's time: its
- * registers and the beginning of its stack are asked for while this one is used.
+ * The kernel wrote the next record on another processor. Prefetch its registers and the start of its stack while this
+ * one is used.
  */
 static void prefetch_next(const struct ring *ring)
 {
@@ -122,7 +122,7 @@ static void prefetch_next(const struct ring *ring)
 		__builtin_prefetch(at(ring, next + offset));
 }
 
-/* Size and time of the record at position. */
+/* Read size and time of the record at position. */
 static void look(struct ring *ring)
 {
 	struct perf_event_header header;
@@ -137,7 +137,7 @@ static void look(struct ring *ring)
 		return;
 	}
 	ring->n_record_bytes = header.size;
-	/* A record too short for a time comes at once, and is judged by who decodes it. */
+	/* A record too short for a time has time 0, so it comes first; its decoder rejects it. */
 	ring->time_ns = 0;
 	offset = record_time_offset(header.type, header.size);
 	if (offset >= 0)
@@ -156,7 +156,7 @@ void ring_refresh(struct ring *ring)
 		if (ring->n_record_bytes == 0)
 			look(ring);
 	}
-	/* What was skipped is never current, so nobody else would give it back. */
+	/* Release skipped bytes here: nobody else does, because they are never current. */
 	if (ring->n_record_bytes == 0 && ring->control->data_tail != ring->position)
 		ring_release(ring);
 }
@@ -206,7 +206,7 @@ static int watch(int epoll_fd, const struct ring *ring, struct epoll_event event
 
 int rings_watch(struct rings *rings, int epoll_fd, uint32_t data)
 {
-	/* Once for each wake-up: who is told reads all, and need not be asked whether it has. */
+	/* Edge-triggered: the reader drains the rings at each wake-up. */
 	const struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.u32 = data };
 	int r = 0;
 
@@ -238,8 +238,8 @@ static void close_all(struct rings *rings)
 }
 
 /*
- * How much may be locked depends on the user, on limits and on what else is
- * locked at the moment, so it is tried rather than computed.
+ * How much memory may be locked depends on the user, on limits and on other locks, so try sizes instead of computing
+ * one.
  */
 static int open_largest(const unsigned *cpus, size_t n_cpus, struct rings *rings)
 {

@@ -22,10 +22,10 @@
 
 #include "base/util.h"
 
-/* Less than such a part of a thread's time is not worth a row. */
+/* A smaller fraction of a thread's time does not justify a row. */
 enum { SHARE = 50 };
 
-/* The kernel accounts a running thread's time at each clock tick; of 100 Hz, 250 Hz and 1000 Hz the longest. */
+/* The kernel accounts a running thread's time at each clock tick; this is the longest, of 100 Hz. */
 enum { ACCOUNT_LAG_NS = 10000000, ACCOUNT_SAMPLES = 64 };
 
 void run_times_done(struct run_times *times)
@@ -42,7 +42,7 @@ static struct run_time *find(const struct run_times *times, pid_t tid)
 	return slot ? &times->items[slot->id] : NULL;
 }
 
-/* NULL: no memory. */
+/* NULL: out of memory. */
 static struct run_time *find_or_add(struct run_times *times, pid_t tid)
 {
 	struct run_time *time = find(times, tid);
@@ -87,14 +87,14 @@ int run_times_note(struct run_times *times, const struct capture_event *event)
 		*time = (struct run_time){ .is_known = true, .is_based = true };
 	else if (event->type == CAPTURE_EXIT || (event->type == CAPTURE_SWITCH && event->change.is_out))
 		run_until(time, event->time_ns);
-	else if (event->type == CAPTURE_SWITCH || time->since_ns == 0) /* an exec: from here on events are on */
+	else if (event->type == CAPTURE_SWITCH || time->since_ns == 0) /* at an exec, events become active */
 		run_from(time, event->time_ns);
-	if (is_exec) /* whichever thread this was, its number is the main one's now */
+	if (is_exec) /* the calling thread now has the leader's TID */
 		time->is_based = false;
 	return 0;
 }
 
-/* From here on the account counts. What the thread may have run since the sample does not. */
+/* Start from the account, minus what the thread may have run since the sample. */
 static void set_base(struct run_time *time, const struct sample *sample, uint64_t used_ns)
 {
 	uint64_t now_ns = monotonic_ns(), later_ns = now_ns > sample->time_ns ? now_ns - sample->time_ns : 0;
@@ -103,7 +103,7 @@ static void set_base(struct run_time *time, const struct sample *sample, uint64_
 	time->is_based = true;
 }
 
-/* No more is owed than the kernel accounts. */
+/* Limit the owed time to what the kernel accounts. */
 static void limit(struct run_times *times, struct run_time *time, const struct sample *sample)
 {
 	uint64_t period_ns = sample->weight, used_ns;

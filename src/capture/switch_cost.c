@@ -26,7 +26,7 @@ enum phase { WITHOUT, RECORDED, N_PHASES };
 struct game {
 	int there[2], back[2];
 	cpu_set_t cpu;
-	/* Both players and the one who records them: between the phases, and as the second one begins. */
+	/* Aligns both players and the measuring thread between phases and when the second player starts. */
 	pthread_barrier_t barrier;
 	struct player {
 		struct game *game;
@@ -37,7 +37,7 @@ struct game {
 	} players[N_PLAYERS];
 };
 
-/* Some of the caches is lost with each switch, as by a thread that does something. */
+/* Each switch evicts some of the cache, as real work does. */
 static void work(void)
 {
 	for (volatile unsigned i = 0; i < WORK; i++)
@@ -70,7 +70,7 @@ static void *play(void *data)
 	struct player *player = data;
 	struct game *game = player->game;
 
-	/* Where this is refused they may sit on two CPUs, and still switch. */
+	/* If this fails, the threads may run on two CPUs and still switch. */
 	(void)pthread_setaffinity_np(pthread_self(), sizeof game->cpu, &game->cpu);
 	play_phase(player, WITHOUT);
 	pthread_barrier_wait(&game->barrier);
@@ -86,7 +86,7 @@ static int by_value(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-/* CPU time from one switch to the next. */
+/* Median CPU time from one switch to the next. */
 static double median_ns(const struct game *game, enum phase phase)
 {
 	double both[STRETCHES];
@@ -129,7 +129,7 @@ static int start_players(struct game *game)
 	r = pthread_create(&game->players[1].thread, NULL, play, &game->players[1]);
 	if (r == 0)
 		return 0;
-	/* The first one waits in read(2), which can be cancelled, for what nobody will write. */
+	/* The first player waits in read(2) for data that never comes; read(2) is a cancellation point. */
 	pthread_cancel(game->players[0].thread);
 	pthread_join(game->players[0].thread, NULL);
 	return -r;

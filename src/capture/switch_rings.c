@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Of a round that is so long that the ring could fill up meanwhile. */
+/* Report after this many records even within a round, before the ring fills up. */
 enum { RECORDS_AT_ONCE = SWITCH_RING_RECORDS / 4 };
 
 int switch_rings_init(struct switch_rings *rings, struct switch_ring *shared, size_t n)

@@ -45,7 +45,7 @@ void switches_init(struct event_set *set, const struct event_set *beside)
 	attr.sample_stack_user = MIN(attr.sample_stack_user, (uint32_t)MAX_STACK_BYTES);
 	attr.exclude_kernel = 0;
 	attr.mmap = attr.mmap2 = attr.comm = attr.comm_exec = attr.task = attr.context_switch = 0;
-	/* The clock wakes us: at each switch it would cost more than what it is about. */
+	/* A timer wakes the reader: a wake-up at each switch would cost more than the switch. */
 	attr.watermark = 1;
 	attr.wakeup_watermark = 0;
 	attr.disabled = attr.enable_on_exec = 0;
@@ -88,5 +88,5 @@ void switches_clock_served(int clock)
 	uint64_t n;
 
 	if (clock >= 0 && read(clock, &n, sizeof n) < 0)
-		return; /* it was not due */
+		return; /* the timer had not expired */
 }

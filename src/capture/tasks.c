@@ -45,7 +45,7 @@ int task_set_add(struct task_set *set, pid_t tid)
 	r = grow(&set->tids, set->n, &set->allocated, sizeof *set->tids);
 	if (r < 0)
 		return r;
-	/* Numbers mostly come in order, so that nothing has to move. */
+	/* TIDs mostly come in ascending order, so that nothing moves. */
 	memmove(set->tids + i + 1, set->tids + i, (set->n - i) * sizeof *set->tids);
 	set->tids[i] = tid;
 	set->n++;

@@ -18,7 +18,7 @@
 
 enum { MAX_FORMAT_BYTES = 1 << 20 };
 
-/* The first place is the usual one; what the second says of rights says nothing where it is not used. */
+/* Find the mount point; the second place is a fallback, so only an EACCES of the first counts. */
 static int find_root(const char **ret)
 {
 	static const char *const roots[] = { "/sys/kernel/tracing/events", "/sys/kernel/debug/tracing/events" };
@@ -35,7 +35,7 @@ static int find_root(const char **ret)
 	return is_refused ? -EACCES : -ENODEV;
 }
 
-/* "GROUP:NAME" and a file of it. Owned by the caller; NULL: no memory. */
+/* Path of a file of event "GROUP:NAME". Owned by the caller; NULL: out of memory. */
 static char *file_path(const char *root, const char *name, const char *file)
 {
 	size_t n_group = strcspn(name, ":");
@@ -87,7 +87,7 @@ static void free_entries(struct dirent **entries, int n)
 	free(entries);
 }
 
-/* Those of one group. */
+/* Visit the events of one group. */
 static int each_of_group(const char *root, const char *group, int (*take)(void *data, const char *name), void *data)
 {
 	CLEANUP(freep) char *folder = NULL;

@@ -25,7 +25,7 @@ void tracepoint_freep(struct tracepoint **tracepoint)
 	tracepoint_free(*tracepoint);
 }
 
-/* The processor's own byte order, as the kernel wrote it. Other widths than these are no integers. */
+/* Read an integer in native byte order, as the kernel wrote it. False: no integer has this width. */
 static bool read_integer(const uint8_t *at, size_t n_bytes, bool is_signed, int64_t *ret)
 {
 	uint64_t value = 0;
@@ -54,9 +54,8 @@ static bool read_integer(const uint8_t *at, size_t n_bytes, bool is_signed, int6
 }
 
 /*
- * What a field without a sign has of the kernel's half of memory would tell where this boot has put the kernel. The
- * last page is no memory there: error codes and -1 are written so. Source: IS_ERR_VALUE(), include/linux/err.h, Linux
- * 6.18.
+ * An unsigned value in the kernel's half of the address space could reveal the kernel's base address. The last page
+ * holds no memory: error codes and -1 lie there. Source: IS_ERR_VALUE(), include/linux/err.h, Linux 6.18.
  */
 static bool is_kernel_address(const struct tracepoint_field *field, size_t n_bytes, int64_t value)
 {
@@ -66,7 +65,7 @@ static bool is_kernel_address(const struct tracepoint_field *field, size_t n_byt
 	       value < -MAX_ERRNO;
 }
 
-/* The bytes of a field. NULL: they do not lie in the record. */
+/* The bytes of a field. NULL: they lie outside the record. */
 static const uint8_t *find_bytes(const struct tracepoint_field *field, const uint8_t *raw, size_t n_raw,
 				 size_t *ret_bytes)
 {
@@ -88,7 +87,7 @@ static const uint8_t *find_bytes(const struct tracepoint_field *field, const uin
 	return raw + offset;
 }
 
-/* Bytes of the UTF-8 character that stands there; 0: none does. RFC 3629, section 4. */
+/* Length of the UTF-8 character at this position; 0: malformed. RFC 3629, section 4. */
 static size_t character_bytes(const uint8_t *at, size_t n_left)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -117,7 +116,7 @@ static bool is_utf8(const uint8_t *bytes, size_t n_bytes)
 	return true;
 }
 
-/* What ends at a NUL, or at its last byte. What is no text of ours stays bytes. */
+/* A string up to NUL or the field's end. Malformed UTF-8 stays bytes. */
 static struct tracepoint_value text_value(const uint8_t *bytes, size_t n_bytes)
 {
 	size_t n = strnlen((const char *)bytes, n_bytes);
@@ -127,7 +126,7 @@ static struct tracepoint_value text_value(const uint8_t *bytes, size_t n_bytes)
 					  .n_bytes = n };
 }
 
-/* "1 2 3", as many as there is room for, "?" in place of a kernel address. */
+/* Format "1 2 3", as many numbers as fit; "?" replaces a kernel address. */
 static struct tracepoint_value numbers_value(const struct tracepoint_field *field, const uint8_t *bytes, size_t n_bytes,
 					     char *room, size_t room_bytes)
 {

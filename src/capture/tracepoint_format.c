@@ -19,13 +19,13 @@ static bool is_integer_size(unsigned n)
 	return n == 1 || n == 2 || n == 4 || n == 8;
 }
 
-/* Characters, as opposed to bytes, which the library does not tell apart. */
+/* Whether the type holds characters rather than bytes; the library does not distinguish them. */
 static bool is_characters(const char *type)
 {
 	return strstr(type, "char") && !strstr(type, "unsigned");
 }
 
-/* Of a dynamic array the description gives the type's name only. 0: not known. */
+/* Element size of a dynamic array, from its type's name: the description has nothing else. 0: unknown. */
 static unsigned dynamic_element(const char *type)
 {
 	static const struct {
@@ -87,7 +87,7 @@ static int take_fields(const struct tep_event *event, struct tracepoint *tracepo
 	return r;
 }
 
-/* Of these the kernel tells a number only: the name stands beside it. */
+/* These tracepoints give only a system call number: add the name. */
 static int add_syscall_name(struct tracepoint *tracepoint)
 {
 	struct tracepoint_field *fields, field;
@@ -108,7 +108,7 @@ static int add_syscall_name(struct tracepoint *tracepoint)
 	return 0;
 }
 
-/* How the kernel would print the record may not be understood: the fields are all that counts. */
+/* The print format may fail to parse; only the fields matter. */
 static const struct tep_event *parse(struct tep_handle *tep, const char *name, const char *text, size_t n_bytes)
 {
 	CLEANUP(freep) char *group = strndup(name, strcspn(name, ":"));

@@ -13,7 +13,7 @@
 #include "base/proc.h"
 #include "base/util.h"
 
-/* Less than such a part of all, or than what the accounts are off by, is not worth a row. */
+/* A smaller fraction of the total, or of the accounts' error, does not justify a row. */
 enum { SHARE = 50 };
 
 int unsampled_begin(struct capture *capture, const struct capture_options *options, const pid_t *pids, size_t n_pids)
@@ -44,7 +44,7 @@ void unsampled_count(struct capture *capture, const struct sample *sample)
 		capture->counts.sampled_ns += sample->weight;
 }
 
-/* A recorder that is to be as quiet as can be does without. */
+/* Switch records cost time, so quiet recorders (no_wakeup, wake_on_live_read) do not use them. */
 bool unsampled_may_time_runs(const struct capture *capture, const struct capture_options *options)
 {
 	return options->mode == MODE_CPU && capture->events.is_clock && !options->no_children && !options->no_wakeup &&
@@ -78,22 +78,22 @@ void unsampled_put_before(struct capture *capture, struct capture_event *ret)
 	capture->counts.ended_ns += weight;
 }
 
-/* Who outlives the parent that started it stands in no other account. */
+/* No other account contains a process that outlives the parent that started it. */
 static void add_survivors(struct capture *capture)
 {
 	const pid_t *pids = capture->wanted.tids;
 	size_t n = capture->events.system_wide ? capture->wanted.n : 0;
 
-	/* Without memory the account is too small, and says so by being less than the samples. */
+	/* Without memory the account stays too small: less than the samples. */
 	for (size_t i = 0; i < n; i++)
 		if (accounts_add_born(&capture->accounts, pids[i]) < 0)
 			return;
 }
 
 /*
- * The time used by the kernel's accounts and by the count of events. The count knows nanoseconds, also of processes that nobody waits
- * for, but not the last steps of a process, and it contains what the hypervisor took. So it decides within the error of
- * the accounts, and where it exceeds them by more than was taken.
+ * Combine the kernel's CPU accounts with the events' count. The count has nanosecond resolution and includes processes
+ * that nobody waits for. It misses a process's last steps and includes stolen time. So the count decides within the
+ * accounts' error, and above them by more than the stolen time.
  */
 static uint64_t join(const struct capture *capture, uint64_t accounted_ns, uint64_t counted_ns)
 {
@@ -118,7 +118,7 @@ void unsampled_stop(struct capture *capture)
 	capture->used_ns = join(capture, accounts_sum(&capture->accounts), events_used(&capture->events));
 }
 
-/* Whether chance may have left so much out of the samples. */
+/* Whether chance explains the missing samples. */
 static bool may_be_chance(const struct capture *capture, uint64_t missing_ns)
 {
 	double n = (double)capture->counts.samples, periods = (double)missing_ns / (double)capture->period_ns;
@@ -132,13 +132,13 @@ static uint64_t missing_ns(const struct capture *capture)
 	uint64_t missing = used_ns > sampled_ns ? used_ns - sampled_ns : 0;
 	uint64_t least = MAX(used_ns / SHARE, accounts_resolution(&capture->accounts));
 
-	/* Samples of a whole period each do not tell of its parts. Those of the poller weigh what was used. */
+	/* Samples that weigh a whole period cannot show less than one. The poller's samples weigh the CPU time used. */
 	if (!capture->poller && sampled_ns > 0)
 		least = MAX(least, capture->period_ns);
 	return missing > least && !may_be_chance(capture, missing) ? missing : 0;
 }
 
-/* Each process that was asked for gets its share; the last one the rest. */
+/* Each requested process gets its share; the last one gets the rest. */
 bool unsampled_take(struct capture *capture, struct capture_event *ret)
 {
 	const struct accounts *accounts = &capture->accounts;

@@ -57,10 +57,10 @@ static __always_inline uint8_t kernel_byte(uint64_t address)
 }
 #endif
 
-/* A structure of the process': copied, or where the kernel has it. Which is known when this is compiled. */
+/* A structure of the process: a copy, or in place in the kernel's direct map. The compiler knows which. */
 struct view {
 	const uint8_t *bytes; /* NULL: in place */
-	uint64_t address;     /* the kernel's */
+	uint64_t address;     /* in the direct map */
 };
 
 static __always_inline uint64_t view_word(const struct view *view, int32_t offset)
@@ -106,7 +106,7 @@ static __always_inline void take_code(const struct python_layout *layout, const 
 	entry->name_length = entry->name_hash = 0;
 }
 
-/* A name's length and hash are adjacent. */
+/* The name's length and hash are adjacent, so one read covers both. */
 static __always_inline int32_t name_span(const struct python_layout *layout)
 {
 	return layout->name_identity + 2 * (int32_t)sizeof(uint64_t);
@@ -122,14 +122,14 @@ static __always_inline void take_name(const struct python_layout *layout, const 
 enum in_place { NOT_IN_PLACE, IN_PLACE, MOVED };
 
 #ifdef HAVE_DIRECT_MAP
-#ifdef __bpf__ /* elsewhere it is a test's */
-/* Set when loaded, and a constant from then on. */
+#ifdef __bpf__ /* tests define their own map elsewhere */
+/* User space sets this before loading; the verifier then treats it as constant. */
 const volatile struct direct_map direct_map SEC(".rodata.direct_map");
 #endif
 
 /*
- * Each structure begins with an object's reference count and type, or with a pointer that is not NULL. Zeros mean
- * that the direct map does not have the page.
+ * Each structure begins with a non-NULL pointer, or with an object's reference count and type. Zeros mean that the
+ * direct map does not have the page.
  */
 static __always_inline bool find_structure(uint64_t tables, uint64_t address, int32_t span, struct place *ret)
 {
@@ -137,7 +137,7 @@ static __always_inline bool find_structure(uint64_t tables, uint64_t address, in
 	       (kernel_word(ret->address) | kernel_word(ret->address + sizeof(uint64_t))) != 0;
 }
 
-/* Both below are global functions for the kernel, too, which then verifies each only once, on all paths. */
+/* The two functions below are global: the verifier checks a global function once, not once per call. */
 
 __attribute__((noinline)) int take_frame_in_place(const struct python_layout *layout, uint64_t tables,
 						  struct python_entry *entry)

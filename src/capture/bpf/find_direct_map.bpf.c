@@ -43,7 +43,7 @@ static __always_inline bool try_map(struct direct_map_trial *trial, uint64_t bas
 SEC("syscall")
 int find_direct_map(struct direct_map_trial *trial)
 {
-	unsigned long long variable = 0; /* the helper's type */
+	unsigned long long variable = 0; /* type that the helper expects */
 	uint64_t base = 0;
 
 	if (bpf_kallsyms_lookup_name(variable_name, sizeof variable_name, 0, &variable) == 0)

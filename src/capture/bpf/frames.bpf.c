@@ -22,7 +22,7 @@
 #include <linux/bpf_perf_event.h>
 #include <stdbool.h>
 
-#ifdef __bpf__ /* tests compile it for this machine, with helpers of their own */
+#ifdef __bpf__ /* tests compile this for the host, with their own helpers */
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 #endif
@@ -36,35 +36,35 @@ enum {
 	MAX_JUDGED = 16384,
 	MAX_MET = 16384,
 	MAX_INTERPRETERS = 64,
-	PAUSED = 0,                /* of judged, as bpf.h has it: the number of no process that is sampled */
-	MAX_STEPS = 1 << 14,       /* over all threads of all interpreters */
-	MAX_STACK_BYTES = 1 << 16, /* more is never copied */
+	PAUSED = 0,                /* key in map `judged`, see bpf.h: no sampled process has PID 0 */
+	MAX_STEPS = 1 << 14,       /* limit over all threads of all interpreters */
+	MAX_STACK_BYTES = 1 << 16, /* copied stacks are never larger */
 	STRETCH_MASK = 2047,
 	ENTRIES_MASK = PYTHON_MAX_ENTRIES - 1,
 	SEEN_MASK = 255,
-	PAGE_MASK = 4095, /* the smallest page there is */
+	PAGE_MASK = 4095, /* of the smallest page */
 	SWITCH_WINDOW_NS = 20000000,
-	SWITCH_STACKS = 10, /* in each window */
+	SWITCH_STACKS = 10, /* per window */
 };
 
 char program_license[] SEC("license") = "Dual MIT/GPL";
 
 /*
- * What was read in this run and may be asked for again: in one interrupt it stays what it was. A reading costs as much
- * as some hundred bytes, so with what is needed now comes what will be.
+ * Target memory that this run has read and may need again; it cannot change within one interrupt. One read call costs
+ * as much as copying a few hundred bytes, so read ahead.
  */
 struct stretch {
-	uint64_t start, n_bytes; /* from this address on; 0: nothing is in it */
+	uint64_t start, n_bytes; /* address and length; length 0: empty */
 	_Alignas(8) uint8_t bytes[STRETCH_MASK + 1 + BYTES_MASK + 1 + sizeof(uint64_t)];
 };
 
-/* What one run needs and is too large for its stack. */
+/* Per-run data that exceeds the BPF stack. */
 struct room {
 	struct python_record record;
 	struct python_entry entries[PYTHON_MAX_ENTRIES];
 	uint8_t bytes[BYTES_MASK + 1 + sizeof(uint64_t)];
 	struct stretch roots, interpreter, thread, frames;
-	uint16_t seen[SEEN_MASK + 1]; /* by address of a code object: an entry that may have it */
+	uint16_t seen[SEEN_MASK + 1]; /* by hash of a code address: index of an entry that may have that code */
 };
 
 _Static_assert((PYTHON_MAX_ENTRIES & ENTRIES_MASK) == 0 && PYTHON_MAX_STRETCH <= (int)STRETCH_MASK, "masks");
@@ -83,8 +83,10 @@ struct {
 	__type(value, struct python_layout);
 } processes SEC(".maps");
 
-/* Where all processors are sampled: is a process' sample wanted? Others are judged by who reads them.
- * Under PAUSED it says that none is. */
+/*
+ * System-wide sampling: whether samples of a process are wanted. User space judges PIDs that are missing here. Key
+ * PAUSED: no sample is wanted.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, MAX_JUDGED);
@@ -99,7 +101,7 @@ struct {
 	__type(value, struct known_thread);
 } threads SEC(".maps");
 
-/* An array rather than one a processor, whose elements are limited to 32 KiB. */
+/* An array, because elements of per-CPU maps are limited to 32 KiB. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1); /* set when loaded */
@@ -114,7 +116,7 @@ struct {
 	__type(value, uint32_t);
 } outputs SEC(".maps");
 
-/* The same, but it wakes the reader. */
+/* Like outputs, but wakes the reader. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
 	__uint(max_entries, 1); /* set when loaded */
@@ -122,7 +124,7 @@ struct {
 	__type(value, uint32_t);
 } calls SEC(".maps");
 
-/* By thread: the lowest stack pointer from which all of its stack is copied. */
+/* By thread: the lowest stack pointer at which a sample copies the whole stack. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, MAX_KNOWN_THREADS);
@@ -130,7 +132,7 @@ struct {
 	__type(value, uint64_t);
 } floors SEC(".maps");
 
-/* Code that the reader has been woken for, or will be: by what tells it from others. */
+/* Hashes of code objects that the reader was already woken for. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, MAX_MET);
@@ -138,7 +140,7 @@ struct {
 	__type(value, uint32_t);
 } met SEC(".maps");
 
-/* Stacks of threads that leave a processor, in the window of time that began then. */
+/* How many stacks of descheduled threads were taken in the current time window. */
 struct switch_budget {
 	uint64_t began_ns;
 	uint64_t n_taken;
@@ -156,9 +158,9 @@ struct walk {
 	const struct python_layout *layout;
 	struct known_thread thread;
 	uint64_t interpreter, state, address, root;
-	uint32_t tid;                   /* as it knows itself */
-	uint32_t failed, ended, is_new; /* no bool: the kernel would not see that it is 0 or 1 */
-	uint64_t tables;                /* the process' page tables; 0: memory is not read by them */
+	uint32_t tid;                   /* in the thread's own PID namespace */
+	uint32_t failed, ended, is_new; /* not bool: the verifier would not know that it is 0 or 1 */
+	uint64_t tables;                /* the process's page tables; 0: read through helpers instead */
 };
 
 static __always_inline long read_bytes(struct room *room, int32_t n_bytes, uint64_t address)
@@ -176,19 +178,18 @@ static __always_inline uint32_t half(const struct room *room, int32_t offset)
 	return half_at(room->bytes, offset);
 }
 
-/* What is at an address, of which a stretch has n_bytes; NULL: it does not. What is read lies at whole words, and so
- * it does here. */
+/* Return n_bytes at an address if the cached stretch contains them, else NULL. Addresses are word-aligned. */
 static __always_inline const uint8_t *find(const struct stretch *stretch, uint64_t address, uint32_t n_bytes)
 {
 	uint64_t offset = address - stretch->start;
 
-	/* One question, for what is asked here is verified at each place that asks. */
+	/* A single branch: the verifier explores each branch again at every inlined call. */
 	if ((offset > STRETCH_MASK) | (offset % 8 != 0) | (offset + n_bytes > stretch->n_bytes))
 		return NULL;
 	return stretch->bytes + ((uint32_t)offset & STRETCH_MASK & ~7U);
 }
 
-/* Another stretch instead. False: it cannot be read. */
+/* Replace the contents of a stretch. False: the memory cannot be read. */
 static __always_inline bool fill(struct stretch *stretch, uint64_t start, uint32_t n_bytes)
 {
 	stretch->start = start;
@@ -199,7 +200,7 @@ static __always_inline bool fill(struct stretch *stretch, uint64_t start, uint32
 	return false;
 }
 
-/* The same, where it may be there already. NULL: it cannot be read. */
+/* Return n_bytes at an address, read only if not cached. NULL: the memory cannot be read. */
 static __always_inline const uint8_t *read_stretch(struct stretch *stretch, uint64_t address, uint32_t n_bytes)
 {
 	const uint8_t *bytes = find(stretch, address, n_bytes);
@@ -210,8 +211,9 @@ static __always_inline const uint8_t *read_stretch(struct stretch *stretch, uint
 }
 
 /*
- * The bytes of a frame; NULL: they cannot be read. What lies before it on its page, callers' frames mostly, comes with
- * it as far as there is room. Other pages may not be there, and a fault costs more than all of this.
+ * Return the bytes of a frame; NULL: they cannot be read. Also copy what precedes it on its page, mostly callers'
+ * frames, as far as the buffer allows. Stay on the page: the previous one may be missing, and a fault costs more than
+ * all reads.
  */
 static __always_inline const uint8_t *copy_frame(struct room *room, const struct python_layout *layout,
 						 uint64_t address)
@@ -224,14 +226,14 @@ static __always_inline const uint8_t *copy_frame(struct room *room, const struct
 		return bytes;
 	if (start < page || start > address)
 		start = page;
-	if (address % 8 != 0) /* no frame */
+	if (address % 8 != 0) /* not a frame address */
 		start = address;
 	if (!fill(&room->frames, start, (uint32_t)(address - start) + span))
 		return NULL;
 	return room->frames.bytes + ((uint32_t)(address - start) & STRETCH_MASK & ~7U);
 }
 
-/* The word at an address, which may be in a stretch; else it is read by itself. */
+/* Return the word at an address from the stretch, or read it alone. */
 static __always_inline bool find_word(const struct stretch *stretch, uint64_t address, uint64_t *ret)
 {
 	const uint8_t *bytes = find(stretch, address, sizeof *ret);
@@ -255,7 +257,7 @@ static __always_inline bool find_half(const struct stretch *stretch, uint64_t ad
 	return bpf_probe_read_user(ret, sizeof *ret, (const void *)address) == 0;
 }
 
-/* A field of an interpreter. */
+/* Read a field of an interpreter. */
 static __always_inline uint64_t interpreter_word(struct walk *walk, uint64_t interpreter, int32_t field)
 {
 	uint64_t value = 0;
@@ -270,7 +272,7 @@ static __always_inline uint64_t first_thread(struct walk *walk, uint64_t interpr
 	return interpreter_word(walk, interpreter, walk->layout->interpreter_threads);
 }
 
-/* 0: none, or it cannot be read. */
+/* 0: there is no interpreter, or the memory cannot be read. */
 static __always_inline uint64_t first_interpreter(struct walk *walk)
 {
 	const struct python_layout *layout = walk->layout;
@@ -287,7 +289,7 @@ static __always_inline void note_list(struct walk *walk, uint64_t value)
 	walk->thread.lists = (walk->thread.lists ^ value) * 0x9e3779b97f4a7c15;
 }
 
-/* One interpreter: its address, the first of its threads, and whose that is. Mostly it is the sampled thread. */
+/* Note an interpreter's address, its first thread state and that state's thread, which usually is the sampled one. */
 static long note_interpreter(uint32_t i, struct walk *walk)
 {
 	const struct python_layout *layout = walk->layout;
@@ -312,7 +314,7 @@ static long note_interpreter(uint32_t i, struct walk *walk)
 	return walk->ended;
 }
 
-/* A number that changes with any list. False: they cannot be read. */
+/* Hash the interpreter and thread lists, to detect changes. False: they cannot be read. */
 static __always_inline bool note_lists(struct walk *walk)
 {
 	walk->ended = 0;
@@ -324,14 +326,14 @@ static __always_inline bool note_lists(struct walk *walk)
 	return walk->ended;
 }
 
-/* Whether an id that a thread state has is the sampled thread's. */
+/* Whether a thread state's thread id belongs to the sampled thread. */
 static __always_inline bool is_ours(struct walk *walk, uint64_t id)
 {
 	uint32_t tid = 0;
 
 	if (walk->layout->pthread_tid == PYTHON_ABSENT)
 		return id == walk->tid;
-	/* Of a thread that has ended it may not be there any more. */
+	/* The pthread structure of an ended thread may be unmapped. */
 	return bpf_probe_read_user(&tid, sizeof tid,
 				   (const void *)(id + (uint64_t)(int64_t)walk->layout->pthread_tid)) == 0 &&
 	       tid == walk->tid;
@@ -350,7 +352,7 @@ static __always_inline void keep_state(struct walk *walk)
 	walk->thread.n_states = n + 1;
 }
 
-/* One step over the threads of all interpreters. */
+/* Visit one thread state of any interpreter. */
 static long search_thread(uint32_t i, struct walk *walk)
 {
 	const struct python_layout *layout = walk->layout;
@@ -408,12 +410,12 @@ static __always_inline bool find_thread(struct walk *walk, uint32_t kernel_tid)
 		return false;
 	walk->thread.layout_id = walk->layout->id;
 	walk->thread.lists = lists;
-	/* Where the lists were changed meanwhile it is searched anew next time. */
+	/* If the lists changed during the search, the next sample searches again. */
 	bpf_map_update_elem(&threads, &kernel_tid, &walk->thread, BPF_ANY);
 	return true;
 }
 
-/* The next entry of the record; NULL: there is no room. */
+/* Append an entry to the record; NULL: the record is full. */
 static __always_inline struct python_entry *new_entry(struct room *room)
 {
 	uint32_t n = room->record.n_entries;
@@ -451,15 +453,17 @@ static long add_cframe(uint32_t i, struct walk *walk)
 	return 0;
 }
 
-/* An entry before this one that has the same code; NULL: none is known. */
+/* An earlier entry with the same code; NULL: none is known. */
 static __always_inline const struct python_entry *seen_entry(struct room *room, const struct python_entry *entry)
 {
 	uint32_t n = room->record.n_entries - 1, slot = (uint32_t)(entry->code >> 4 ^ entry->code >> 12) & SEEN_MASK;
 	uint32_t before = room->seen[slot];
 
 	room->seen[slot] = (uint16_t)n;
-	/* What stands there may be of a run before this one. An entry of this run with that code has been read, unless
-	 * it is a shim's. */
+	/*
+	 * The slot may be left from an earlier run. An entry of this run with the same code has its fields filled,
+	 * unless it is a shim.
+	 */
 	if (before >= n || entry->code == 0 || room->entries[before & ENTRIES_MASK].code != entry->code ||
 	    room->entries[before & ENTRIES_MASK].kind != PYTHON_ENTRY_FRAME)
 		return NULL;
@@ -507,7 +511,7 @@ static __always_inline uint64_t mixed(uint64_t a, uint64_t b)
 	return (a ^ b ^ a >> 29) * 0x9e3779b97f4a7c15;
 }
 
-/* Two that are taken for one: the later one is looked at late, no more. */
+/* Note whether the code is new to the reader. A hash collision only delays the reading of the later code. */
 static __always_inline void judge_code(struct walk *walk, const struct python_entry *entry)
 {
 	uint64_t key = mixed(mixed(walk->layout->id, entry->code), entry->name);
@@ -563,7 +567,7 @@ static long add_frame(uint32_t i, struct walk *walk)
 	return 0;
 }
 
-/* PYTHON_GIL_* of one of the thread's states. @ret_exists: 0: there is no GIL. */
+/* PYTHON_GIL_* of one thread state. @ret_exists is 0 if there is no GIL. */
 static __always_inline uint32_t judge_gil(struct walk *walk, const struct python_state *state, uint32_t *ret_exists)
 {
 	const struct python_layout *layout = walk->layout;
@@ -592,7 +596,7 @@ static __always_inline uint32_t judge_gil(struct walk *walk, const struct python
 	return PYTHON_GIL_KNOWN | (locked == 1 && holder == state->state ? PYTHON_GIL_HELD : 0);
 }
 
-/* PYTHON_GC_*. Without a GIL, or not knowing it, nobody knows which thread collects. */
+/* PYTHON_GC_* of one thread state. Without a GIL, or without its holder, the collecting thread is unknown. */
 static __always_inline uint32_t judge_collector(struct walk *walk, const struct python_state *state, uint32_t gil,
 						uint32_t exists)
 {
@@ -614,7 +618,7 @@ static __always_inline uint32_t judge_collector(struct walk *walk, const struct 
 	return PYTHON_GC_KNOWN | (gil & PYTHON_GIL_HELD ? PYTHON_GC_RUNS : 0);
 }
 
-/* What the thread holds; of several states the one counts with which it does. */
+/* Compute the thread's GIL and GC flags; of several states, the one that holds the GIL decides. */
 static long judge_state(uint32_t i, struct walk *walk)
 {
 	const struct python_state *state = &walk->room->record.states[i % PYTHON_MAX_STATES];
@@ -626,7 +630,7 @@ static long judge_state(uint32_t i, struct walk *walk)
 	return (gil & PYTHON_GIL_HELD) != 0;
 }
 
-/* The frames of one of the thread's states. */
+/* Add the frames of one thread state. */
 static __always_inline bool add_state(struct walk *walk, uint32_t n)
 {
 	const struct python_layout *layout = walk->layout;
@@ -638,7 +642,7 @@ static __always_inline bool add_state(struct walk *walk, uint32_t n)
 	state->state = walk->thread.states[n].state;
 	state->interpreter = walk->thread.states[n].interpreter;
 	thread = read_stretch(&room->thread, state->state, (uint32_t)layout->thread_span);
-	/* It may have been freed, and its memory be another's. */
+	/* The state may have been freed and its memory reused. */
 	if (!thread || word_at(thread, layout->thread_interpreter) != state->interpreter ||
 	    word_at(thread, layout->thread_id) != walk->thread.pthread)
 		return false;
@@ -656,7 +660,7 @@ static __always_inline bool add_state(struct walk *walk, uint32_t n)
 	return !walk->failed;
 }
 
-/* A thread's id as it knows itself; 0: it cannot be known. */
+/* The thread's id in its own PID namespace; 0: unknown. */
 static __always_inline uint32_t own_tid(const struct python_layout *layout, uint32_t kernel_tid)
 {
 	struct bpf_pidns_info own;
@@ -682,7 +686,7 @@ static __always_inline bool is_foreign(uint32_t pid)
 	return wanted && !*wanted;
 }
 
-/* The frames of all states of a thread. False: it has none, or they cannot be read. */
+/* Add the frames of all of a thread's states. False: it has none, or they cannot be read. */
 static __always_inline bool add_states(struct walk *walk, uint32_t tid)
 {
 	walk->tid = own_tid(walk->layout, tid);
@@ -696,7 +700,7 @@ static __always_inline bool add_states(struct walk *walk, uint32_t tid)
 	return walk->room->record.n_entries <= PYTHON_MAX_ENTRIES;
 }
 
-/* Whether all of the thread's stack comes with the sample. Not known of one that is in the kernel. */
+/* Whether the sample copies the whole stack. Unknown for a thread in the kernel. */
 static __always_inline bool is_copied(struct bpf_perf_event_data *context, uint32_t tid)
 {
 	const uint64_t *floor = bpf_map_lookup_elem(&floors, &tid);
@@ -704,7 +708,7 @@ static __always_inline bool is_copied(struct bpf_perf_event_data *context, uint3
 	return floor && PT_REGS_SP(&context->regs) - *floor <= MAX_STACK_BYTES;
 }
 
-/* What is read and written by this run. NULL: there is no room. */
+/* Reset and return this processor's buffer. NULL: there is none. */
 static __always_inline struct room *begin(uint64_t ids)
 {
 	uint32_t cpu = bpf_get_smp_processor_id();
@@ -721,7 +725,7 @@ static __always_inline struct room *begin(uint64_t ids)
 	return room;
 }
 
-/* The record so far, with its entries. @to: a map of outputs. */
+/* Write the record with its entries to a map of outputs. */
 static __always_inline void write_record(void *context, void *to, struct room *room)
 {
 	uint64_t n_bytes = room->record.n_entries;
@@ -733,7 +737,7 @@ static __always_inline void write_record(void *context, void *to, struct room *r
 	bpf_perf_event_output(context, to, BPF_F_CURRENT_CPU, &room->record.mark, n_bytes);
 }
 
-/* @may_call: what cannot wait wakes the reader. */
+/* @may_call: wake the reader if the sample cannot wait. */
 static __always_inline int read_any(struct bpf_perf_event_data *context, bool may_call)
 {
 	uint64_t ids = bpf_get_current_pid_tgid();
@@ -743,7 +747,7 @@ static __always_inline int read_any(struct bpf_perf_event_data *context, bool ma
 	if (is_paused())
 		return 0;
 	walk.layout = bpf_map_lookup_elem(&processes, &pid);
-	if (!walk.layout && is_foreign(pid)) /* elsewhere than on all processors there are no foreign ones */
+	if (!walk.layout && is_foreign(pid)) /* only system-wide sampling sees foreign processes */
 		return 0;
 	walk.room = begin(ids);
 	if (!walk.room)
@@ -772,8 +776,8 @@ int read_frames(struct bpf_perf_event_data *context)
 }
 
 /*
- * Of a tracepoint all processes come here, and 0 would keep it from whoever else listens to it. Its
- * samples wake the reader themselves.
+ * Runs for all processes. Always return 1: 0 would hide the event from the tracepoint's other listeners. The samples
+ * themselves wake the reader.
  */
 SEC("tracepoint")
 int read_tracepoint_frames(void *context)
@@ -785,7 +789,7 @@ int read_tracepoint_frames(void *context)
 	walk.layout = bpf_map_lookup_elem(&processes, &pid);
 	if (!walk.layout)
 		return 1;
-	walk.room = begin(ids); /* and no page tables: interrupts may be on */
+	walk.room = begin(ids); /* no page tables: interrupts may be enabled */
 	if (!walk.room || !add_states(&walk, tid))
 		return 1;
 	walk.room->record.layout_id = walk.layout->id;
@@ -807,7 +811,7 @@ static __always_inline bool affords_switch(uint32_t cpu)
 	return budget->n_taken++ < SWITCH_STACKS;
 }
 
-/* Of a thread that leaves the processor: how long it stays away is told by others, its stack may be left out. */
+/* Runs when a thread leaves its processor. Other records report how long it is away, so its stack is optional. */
 SEC("perf_event")
 int read_frames_at_switch(struct bpf_perf_event_data *context)
 {
@@ -815,5 +819,5 @@ int read_frames_at_switch(struct bpf_perf_event_data *context)
 
 	if (pid == 0 || is_foreign(pid) || !affords_switch(bpf_get_smp_processor_id()))
 		return 0;
-	return read_any(context, false); /* the reader wakes by itself often enough, and the thread stands still */
+	return read_any(context, false); /* no wake-up: the thread is descheduled, and the reader wakes often enough */
 }

@@ -30,19 +30,23 @@ struct mm_struct {
 } __attribute__((preserve_access_index));
 
 struct task_struct {
-	struct mm_struct *mm; /* NULL: a thread of the kernel */
+	struct mm_struct *mm; /* NULL: kernel thread */
 } __attribute__((preserve_access_index));
 
-/* A type of the kernel's that begins with a number, not a pointer: memory is read as if it were one. To read
- * it as a mere number takes Linux 6.17, this 6.2. */
+/*
+ * A kernel type that begins with an integer, not a pointer, so that the verifier lets us read memory as integers. Works
+ * since Linux 6.2; casting to a plain integer type needs 6.17.
+ */
 struct timespec64 {
 	int64_t tv_sec;
 };
 
 extern void *bpf_rdonly_cast(const void *from, uint32_t type) __ksym;
 
-/* A word at an address of the kernel; zeros if nothing is mapped there. Separate instructions: the kernel refuses one
- * that loads sometimes from here and sometimes from a map, as the compiler would generate it. */
+/*
+ * Read a word at a kernel address; zeros if nothing is mapped there. As a separate instruction: the verifier rejects
+ * one load that reads kernel memory on one path and a map on another, which the compiler would emit.
+ */
 #define LOAD_KERNEL(size, address)                                                                                     \
 	({                                                                                                             \
 		const void *memory_ = bpf_rdonly_cast((const void *)(address),                                         \
@@ -67,24 +71,25 @@ static __always_inline uint8_t kernel_byte(uint64_t address)
 	return (uint8_t)LOAD_KERNEL("u8", address);
 }
 
-/* The uppermost page table of the running thread; 0: it has none. As a number, which the kernel would not take for one
- * else. */
+/*
+ * The running thread's top-level page table, as an integer because the verifier does not accept its pointer; 0: none.
+ */
 static __always_inline uint64_t own_tables(void)
 {
 	const struct task_struct *task = (const struct task_struct *)bpf_get_current_task_btf();
 
 	return task->mm ? kernel_word((uint64_t)&task->mm->pgd) : 0;
 }
-#endif /* a test has these functions of its own */
+#endif /* a test defines these functions itself */
 
 enum {
 	TABLE_PAGE_BYTES = 4096,
 	TABLE_ENTRIES_MASK = 511,
-	/* Bits of an entry. */
+	/* Bits of a page-table entry. */
 	TABLE_PRESENT = 1 << 0,
 	TABLE_USER = 1 << 2,
-	TABLE_LARGE = 1 << 7, /* of the third and second level: a page of 1 GiB, of 2 MiB */
-	/* Bits of an address that a level leaves to those below it. */
+	TABLE_LARGE = 1 << 7, /* at levels 3 and 2: a page of 1 GiB or 2 MiB */
+	/* The lowest address bit that each level translates. */
 	TABLE_SHIFT_1 = 12,
 	TABLE_SHIFT_2 = 21,
 	TABLE_SHIFT_3 = 30,
@@ -94,13 +99,13 @@ enum {
 
 #define TABLE_ADDRESS_MASK 0x000ffffffffff000ull
 
-/* Where the direct map has some bytes of the program's, and which entry says so. */
+/* Where the direct map has bytes of the program, and the page-table entry that says so. */
 struct place {
-	uint64_t address; /* 0: nowhere */
+	uint64_t address; /* 0: not found */
 	uint64_t entry_address, entry;
 };
 
-/* Where the direct map has memory that an entry points to; 0: it does not. */
+/* Where the direct map has the memory that an entry points to; 0: outside the direct map. */
 static __always_inline uint64_t pointed_at(const volatile struct direct_map *map, uint64_t entry, uint32_t shift)
 {
 	uint64_t physical = entry & TABLE_ADDRESS_MASK & ~((1ull << shift) - 1);
@@ -113,7 +118,7 @@ static __always_inline uint64_t entry_address(uint64_t table, uint64_t address, 
 	return table + (address >> shift & TABLE_ENTRIES_MASK) * sizeof(uint64_t);
 }
 
-/* The entry of a level for an address, and its place. */
+/* Read the entry of one level for an address. */
 static __always_inline void look_up(uint64_t table, uint64_t address, uint32_t shift, struct place *place)
 {
 	place->entry_address = entry_address(table, address, shift);
@@ -126,7 +131,7 @@ static __always_inline uint64_t table_below(const volatile struct direct_map *ma
 	return pointed_at(map, kernel_word(entry_address(table, address, shift)), TABLE_SHIFT_1);
 }
 
-/* The place in a page, whose entry is one of the level's. False: it is not the program's. */
+/* Find the address in the page that an entry maps. False: user space may not access the page. */
 static __always_inline bool place_in_page(const volatile struct direct_map *map, uint64_t address, uint32_t shift,
 					  struct place *place)
 {
@@ -139,9 +144,9 @@ static __always_inline bool place_in_page(const volatile struct direct_map *map,
 }
 
 /*
- * find_place - the place of n_bytes at an address of the program.
- * @tables: see own_tables(). 0: none.
- * False: not within one page, not at a whole word, or not found.
+ * find_place - find n_bytes of the program in the direct map.
+ * @tables: see own_tables(); 0: none.
+ * False: the bytes cross a page, are not word-aligned, or are not mapped.
  */
 static __always_inline bool find_place(const volatile struct direct_map *map, uint64_t tables, uint64_t address,
 				       uint32_t n_bytes, struct place *ret)
@@ -150,7 +155,7 @@ static __always_inline bool find_place(const volatile struct direct_map *map, ui
 
 	if (table == 0 || (address & 7) != 0 || (address & (TABLE_PAGE_BYTES - 1)) + n_bytes > TABLE_PAGE_BYTES)
 		return false;
-	if (address >> (map->n_levels == 5 ? 56 : 47) != 0) /* the kernel's, or invalid */
+	if (address >> (map->n_levels == 5 ? 56 : 47) != 0) /* a kernel or invalid address */
 		return false;
 	if (map->n_levels == 5)
 		table = table_below(map, table, address, TABLE_SHIFT_5);
@@ -170,8 +175,10 @@ static __always_inline bool find_place(const volatile struct direct_map *map, ui
 	return place_in_page(map, address, TABLE_SHIFT_1, ret);
 }
 
-/* Whether the page is still there; then the data belong to the program. Ignores the bits that the processor sets in an
- * entry. */
+/*
+ * Whether the entry still maps the page, so that the data read belong to the program. Ignores the bits that the
+ * processor sets in an entry.
+ */
 static __always_inline bool is_in_place(const struct place *place)
 {
 	return ((kernel_word(place->entry_address) ^ place->entry) &

@@ -18,9 +18,9 @@
 
 char program_license[] SEC("license") = "Dual MIT/GPL";
 
-/* The fields that are read here; where they are the kernel's own description says. */
+/* The fields read here; CO-RE finds their offsets in the kernel's BTF. */
 struct sched_info {
-	unsigned long long last_arrival; /* by the scheduler's clock */
+	unsigned long long last_arrival; /* scheduler clock */
 } __attribute__((preserve_access_index));
 
 struct task_struct {
@@ -28,7 +28,7 @@ struct task_struct {
 	struct sched_info sched_info;
 } __attribute__((preserve_access_index));
 
-/* Whose switches are wanted: that of frames.bpf.c, put in its place when this is loaded. */
+/* Which PIDs are wanted: the loader replaces this map by the one of frames.bpf.c. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -62,11 +62,11 @@ static __always_inline bool is_told(struct switch_ring *ring, uint32_t pid)
 	return !wanted || *wanted;
 }
 
-/* Seen by the reader once the head is. */
+/* Write the record before the head, so that the reader sees it whole. */
 static __always_inline void put(struct switch_ring *ring, uint64_t head, const struct switch_record *record)
 {
 	ring->records[head & (SWITCH_RING_RECORDS - 1)] = *record;
-	__sync_lock_test_and_set(&ring->head, head + 1); /* a full barrier, which a plain store is not everywhere */
+	__sync_lock_test_and_set(&ring->head, head + 1); /* full barrier; a plain store is weaker on some machines */
 }
 
 /* A record is missing: the next one reports that. */
@@ -122,7 +122,7 @@ int BPF_PROG(tell_switch, bool preempt, struct task_struct *prev, struct task_st
 	struct switch_record record = { .out_pid = out_pid, .in_pid = in_pid };
 	bool tells_out, tells_in, is_hidden;
 
-	if (!ring) /* a processor that came after we did has no ring for samples either */
+	if (!ring) /* a processor that came online later has no ring for samples either */
 		return 0;
 	is_hidden = ring->running != 0 && ring->running != (uint64_t)(uint32_t)prev->pid + 1;
 	ring->running = (uint64_t)(uint32_t)next->pid + 1;
@@ -132,7 +132,7 @@ int BPF_PROG(tell_switch, bool preempt, struct task_struct *prev, struct task_st
 	if (!tells_out && !tells_in)
 		return 0;
 	record.time_ns = bpf_ktime_get_ns();
-	if (tells_out) { /* who waits for nothing has no state of waiting */
+	if (tells_out) { /* a preempted thread has no wait state */
 		note_arrival(ring, prev, is_hidden, record.time_ns);
 		record.out = (uint32_t)prev->pid | (preempt || state == 0 ? SWITCH_PREEMPTED : 0);
 	}
