@@ -23,28 +23,28 @@
 #include "src/pipeline/keeper.h"
 
 enum {
-	SLOW_PART = 100,   /* an answer is slow that takes more than this part of the patience: 100 ms */
-	MAX_PATIENCES = 3, /* that slow answers of one process may take together */
-	MAX_DEATHS = 8,    /* after which nothing is read any more */
+	SLOW_PART = 100,   /* an answer that takes more than 1/100 of the patience, 100 ms, is slow */
+	MAX_PATIENCES = 3, /* total time of one worker's slow answers, in multiples of the patience */
+	MAX_DEATHS = 8,    /* after this many workers have died, read nothing more */
 };
 
 struct cfi_file {
 	char *name; /* NULL: free */
-	int fd;     /* borrowed; -1: the image is the file */
+	int fd;     /* borrowed; -1: the file is `image` */
 	const void *image;
 	size_t n_bytes;
-	unsigned sent_to; /* the number of the worker that knows it; 0: none yet */
+	unsigned sent_to; /* number of the worker that has the file; 0: none */
 	bool is_given_up;
 };
 
 struct cfi_client {
-	int keeper, worker; /* sockets; -1: there is none */
+	int keeper, worker; /* sockets; -1: none */
 	pid_t keeper_pid;
 	unsigned n_workers;
-	uint64_t slow_ns; /* that slow answers of this worker took */
+	uint64_t slow_ns; /* total time of this worker's slow answers */
 	int patience_ms;
 	struct pipeline_cfi_troubles troubles;
-	char *first_unread; /* a copy for troubles.path */
+	char *first_unread; /* owned copy that troubles.path points to */
 	struct elf_reader reader;
 	struct native_row_source rows;
 	struct cfi_file *files;
@@ -80,14 +80,14 @@ static void give_up(struct cfi_client *client, struct cfi_file *file)
 {
 	leave_unread(client, file);
 	if (client->worker < 0)
-		return; /* there was nobody who could die */
+		return; /* no worker ran, so none died */
 	client->troubles.n_deaths++;
 	(void)start_worker(client);
 }
 
 /* ---- Questions ---- */
 
-/* The summary of a file that is open already stays that of the first worker; this one only has to be well-formed. */
+/* The first worker's summary of an open file stays valid; this one only has to be well-formed. */
 static int end_opening(struct cfi_client *client)
 {
 	struct elf_summary summary;
@@ -99,8 +99,8 @@ static int end_opening(struct cfi_client *client)
 }
 
 /*
- * Send a question, and the file before that, where the worker does not know it. -ECONNABORTED: the worker had died
- * before, of nothing that is known. Others: it died of this file.
+ * Send a question, preceded by the file if the worker does not have it. -ECONNABORTED: the worker had died before, for
+ * an unknown reason. Other errors: the worker died of this file.
  */
 static int ask(struct cfi_client *client, struct cfi_file *file, const struct cfi_question *question, int fd)
 {
@@ -141,7 +141,7 @@ static int ask_living(struct cfi_client *client, struct cfi_file *file, const st
 	return r;
 }
 
-/* A worker that makes the capturing thread wait again and again harms as much as one that is silent. */
+/* A worker that makes the capturing thread wait repeatedly does as much harm as a silent one. */
 static int judge_time(struct cfi_client *client, uint64_t took_ns)
 {
 	uint64_t patience_ns = (uint64_t)client->patience_ms * 1000000;
@@ -151,7 +151,7 @@ static int judge_time(struct cfi_client *client, uint64_t took_ns)
 	return client->slow_ns > MAX_PATIENCES * patience_ns ? -ETIMEDOUT : 0;
 }
 
-/* Ask, and wait for the answer. -ENOENT: there is none, and the file is given up. */
+/* Ask and wait for the answer. -ENOENT: there is none, and the file is given up. */
 static int converse(struct cfi_client *client, struct cfi_file *file, const struct cfi_question *question,
 		    struct cfi_packet *ret)
 {
@@ -161,7 +161,7 @@ static int converse(struct cfi_client *client, struct cfi_file *file, const stru
 	client->troubles.n_asked++;
 	while (r == -ECONNABORTED && client->worker >= 0 && !file->is_given_up)
 		r = ask_living(client, file, question);
-	/* Nobody is there to read it. Images in memory are made again and again, and would be counted each time. */
+	/* No worker can read the file. Do not count images in memory: they are created again and again. */
 	if (r == -ECONNABORTED && file->fd >= 0)
 		leave_unread(client, file);
 	file->is_given_up |= r == -ECONNABORTED;
@@ -178,7 +178,7 @@ static int converse(struct cfi_client *client, struct cfi_file *file, const stru
 	return r < 0 ? -ENOENT : 0;
 }
 
-/* @r: of decoding an answer. Malformed answers count as deaths. */
+/* @r: result of decoding an answer. A malformed answer counts as a death. */
 static int end_answer(struct cfi_client *client, struct cfi_file *file, int r)
 {
 	if (r != -EBADMSG)
@@ -187,7 +187,7 @@ static int end_answer(struct cfi_client *client, struct cfi_file *file, int r)
 	return -ENOENT;
 }
 
-/* ---- For base/ ---- */
+/* ---- Callbacks for base/ ---- */
 
 static int find_free(struct cfi_client *client, uint32_t *ret)
 {
@@ -241,7 +241,7 @@ static void close_file(void *data, uint32_t number)
 
 	if (client->worker >= 0 && file->sent_to == client->n_workers && !file->is_given_up)
 		r = cfi_send_in_time(client->worker, client->patience_ms, &question, sizeof question);
-	if (r == -ETIMEDOUT) { /* otherwise the next question finds out if the worker has ended */
+	if (r == -ETIMEDOUT) { /* on other errors, the next question detects that the worker has ended */
 		client->troubles.n_deaths++;
 		(void)start_worker(client);
 	}
@@ -298,7 +298,7 @@ static int find_function(void *data, uint32_t number, uint64_t address, uint64_t
 	return 0;
 }
 
-/* ---- For unwind/native ---- */
+/* ---- Callbacks for unwind/native ---- */
 
 static int ask_rows(void *data, struct module *module, uint64_t address, const uint8_t **ret, size_t *ret_bytes)
 {
@@ -324,7 +324,7 @@ static void refuse_rows(void *data, struct module *module)
 		give_up(client, &client->files[number]);
 }
 
-/* ---- All of it ---- */
+/* ---- Start and stop ---- */
 
 int cfi_client_over(int worker, int patience_ms, struct cfi_client **ret)
 {

@@ -21,17 +21,21 @@
 #include "src/pipeline/keeper.h"
 #include "src/pipeline/page_trim.h"
 
-/* As the capturing thread (recording_run.c), which waits for each answer: beside hundreds of programs that want a processor, an
- * answer at the usual priority takes so long that the rings overflow. */
+/*
+ * The priority of the capturing thread (recording_run.c), which waits for each answer. With hundreds of runnable
+ * programs, an answer at normal priority takes so long that the rings overflow.
+ */
 enum { READER_NICE = -10 };
 
-/* A library of 200 MB takes some hundred kilobytes; .debug_frame takes what debug information is unpacked to. */
+/*
+ * A library of 200 MB needs a few hundred kilobytes; .debug_frame needs the size of the decompressed debug information.
+ */
 #define MAX_WORKER_MEMORY (512ULL << 20)
 #define MAX_WORKER_FILES (1ULL << 14)
 
 /*
- * Each look-up touches some pages of a file's tables, and the kernel maps sixteen with each. A recording of PyTorch has 15 MiB of
- * them mapped after 8 s. Most are never read again, and the page cache keeps them.
+ * Each lookup touches a few pages of a file's tables, and the kernel maps sixteen with each. A recording of PyTorch
+ * maps 15 MiB of them within 8 s. Most are never read again, and the page cache keeps them.
  */
 #define MAX_MAPPED_BYTES (6ULL << 20)
 #define TRIM_CHECK_ANSWERS 16 /* a check is a system call */
@@ -39,7 +43,7 @@ enum { READER_NICE = -10 };
 struct server {
 	int socket;
 	uint8_t question[CFI_MAX_PACKET], answer[CFI_MAX_PACKET];
-	struct module **files; /* by number; only elf and cfi are used. NULL: not open */
+	struct module **files; /* indexed by number; only elf and cfi are set. NULL: not open */
 	size_t n_files, files_allocated;
 	unsigned n_answers;
 	struct page_trim trim;
@@ -55,7 +59,7 @@ static void close_file(struct module **file)
 	*file = NULL;
 }
 
-/* The slot of a number, which the recorder has given. */
+/* The slot of a file number, which the recorder assigns. */
 static int slot_of(struct server *server, uint32_t number, struct module ***ret)
 {
 	while (server->n_files <= number) {
@@ -69,7 +73,7 @@ static int slot_of(struct server *server, uint32_t number, struct module ***ret)
 	return 0;
 }
 
-/* @fd: taken. */
+/* Takes ownership of fd. */
 static int open_elf(struct server *server, uint32_t number, int fd, struct elf_summary *ret)
 {
 	CLEANUP(closep) int file = fd;
@@ -226,12 +230,12 @@ void cfi_serve(int socket)
 static void run_worker(int socket)
 {
 	const struct call_table tables[] = { calls_fatal, calls_basic };
-	struct server *server = server_new(socket); /* opens its statm, which the filter forbids */
+	struct server *server = server_new(socket); /* opens statm, which the filter forbids later */
 
 	/* If the kernel has no filters, the keeper has reported that. */
 	(void)call_filter_install(tables, N_ELEMENTS(tables), CALL_NOT_THERE, false);
 	if (server)
-		serve(server); /* the process ends afterwards */
+		serve(server); /* the process ends after this */
 }
 
 static void run_keeper(int socket, int filter_error)
@@ -250,7 +254,7 @@ int cfi_keeper_start(int *ret_socket, pid_t *ret_pid)
 {
 	int r = keeper_start("probing-cfi", run_keeper, ret_socket, ret_pid);
 
-	/* An ordinary user may not. Its workers inherit the priority. */
+	/* Fails for an ordinary user. Workers inherit the priority. */
 	if (r >= 0)
 		(void)setpriority(PRIO_PROCESS, (id_t)*ret_pid, READER_NICE);
 	return r;

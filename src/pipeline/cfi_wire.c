@@ -38,7 +38,7 @@ int cfi_send_in_time(int socket, int patience_ms, const void *bytes, size_t n_by
 	return r < 0 ? r : cfi_send(socket, bytes, n_bytes, -1);
 }
 
-/* The first descriptor is kept; there is room for no more. */
+/* Take the first descriptor; the buffer holds no more. */
 static int take_file(struct msghdr *message)
 {
 	const struct cmsghdr *header = message->msg_controllen > 0 ? CMSG_FIRSTHDR(message) : NULL;
@@ -68,8 +68,7 @@ int cfi_receive(int socket, int patience_ms, bool takes_file, uint8_t *buffer, s
 	if (r < 0)
 		return r;
 	do {
-		message.msg_control = takes_file ? &room
-						 : NULL; /* where there is no room the kernel takes files back */
+		message.msg_control = takes_file ? &room : NULL; /* the kernel closes files that do not fit */
 		message.msg_controllen = takes_file ? sizeof room.bytes : 0;
 		n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
 	} while (n < 0 && errno == EINTR);
@@ -106,7 +105,7 @@ size_t cfi_put_summary(const struct elf_summary *summary, struct cfi_summary *re
 	return offsetof(struct cfi_summary, segments) + n * sizeof ret->segments[0];
 }
 
-/* An error of the other end is none of this process: -ENOMEM would end the recording. */
+/* Map errors of the worker: its -ENOMEM must not end the recording. */
 static int take_error(const struct cfi_packet *packet)
 {
 	int32_t error;

@@ -21,7 +21,7 @@
 
 enum { SOCKET = 3 };
 
-/* No file of the recorder's stays: rings, the recording, the terminal. Negative errno. */
+/* Close all of the recorder's files: rings, the recording, the terminal. Negative errno. */
 static int close_others(int socket)
 {
 	CLEANUP(closep) int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -29,7 +29,7 @@ static int close_others(int socket)
 
 	if (null < 0)
 		return -errno;
-	own = fcntl(socket, F_DUPFD, SOCKET + 1); /* in nobody's way */
+	own = fcntl(socket, F_DUPFD, SOCKET + 1); /* a number that the loops below do not overwrite */
 	if (own < 0)
 		return -errno;
 	for (int fd = 0; fd < SOCKET; fd++)
@@ -37,7 +37,7 @@ static int close_others(int socket)
 			return -errno;
 	if (dup2(own, SOCKET) < 0)
 		return -errno;
-	TAKE_FD(null); /* with all others */
+	TAKE_FD(null); /* close_range() below closes it */
 	if (syscall(SYS_close_range, SOCKET + 1, ~0U, 0) < 0)
 		for (long fd = SOCKET + 1; fd < sysconf(_SC_OPEN_MAX); fd++)
 			close((int)fd);
@@ -55,7 +55,7 @@ void confined_limit(int resource, unsigned long long most)
 	(void)setrlimit(resource, &limit);
 }
 
-/* Those of the terminal are for the recorder to obey. Those of our own faults stay, as who handles them needs them. */
+/* Block the terminal's signals: the recorder handles those. Keep synchronous faults unblocked for their handlers. */
 static void block_signals(void)
 {
 	static const int own[] = { SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGSYS, SIGTRAP, SIGABRT };
@@ -76,7 +76,7 @@ static void __attribute__((noreturn)) run(const struct confinement *confinement,
 	confined_limit(RLIMIT_CORE, 0);
 	r = close_others(socket);
 	if (r >= 0 && confinement->is_nobody)
-		(void)privilege_become_nobody(); /* an ordinary user may not, and has nothing to give up */
+		(void)privilege_become_nobody(); /* fails for an ordinary user, who has no privilege to drop */
 	if (r >= 0)
 		r = privilege_drop(0);
 	if (r >= 0)

@@ -7,7 +7,7 @@
 #include "base/util.h"
 #include "src/pipeline/pipeline_private.h"
 
-/* What is mapped now has to be looked at while it is there; see note_stack() in samples.c. */
+/* New code must be read while its file exists, so stop deferring samples; see note_stack() in samples.c. */
 static void hurry(struct pipeline *pipeline, struct process *process, uint64_t now_ns)
 {
 	process->mapped_ns = now_ns;
@@ -39,7 +39,7 @@ static int take_mmap(struct pipeline *pipeline, const struct capture_event *even
 	r = pipeline_know_process(pipeline, event->pid, &process);
 	if (r < 0)
 		return r;
-	/* /proc has told of what came of it. It may be gone since, of which no event tells. */
+	/* /proc already contained this mapping, or it was gone again; no event reports an unmapping. */
 	if (event->time_ns < process->loaded_ns)
 		return 0;
 	if (source.executable)
@@ -66,7 +66,7 @@ static int take_comm(struct pipeline *pipeline, const struct capture_event *even
 		return r;
 	if (event->tid == event->pid && event->time_ns >= process->loaded_ns)
 		r = process_rename(process, event->comm.name);
-	if (thread && event->comm.is_exec) { /* another program, whose interpreter is not known yet */
+	if (thread && event->comm.is_exec) { /* the new program's interpreter is not known yet */
 		memcpy(thread->name, thread->comm, sizeof thread->comm);
 		thread->has_python_name = false;
 		thread->is_new = true;
@@ -81,7 +81,10 @@ static int take_comm(struct pipeline *pipeline, const struct capture_event *even
 	return r;
 }
 
-/* It is called as who made it until it says otherwise; when it is asked it may be gone. */
+/*
+ * Until a COMM event, the child has the name of the thread that forked it. When /proc is read, the child may have
+ * ended.
+ */
 static int begin_as_copy(struct pipeline *pipeline, const struct process *parent, struct process *child,
 			 const struct capture_event *event)
 {
@@ -98,7 +101,7 @@ static int take_fork(struct pipeline *pipeline, const struct capture_event *even
 	int r;
 
 	if (event->pid == event->fork.parent_pid)
-		return 0; /* a thread: known from its first sample on */
+		return 0; /* a thread becomes known with its first sample */
 	r = pipeline_know_process(pipeline, event->fork.parent_pid, &parent);
 	if (r < 0)
 		return r;
@@ -128,9 +131,9 @@ static void take_exit(struct pipeline *pipeline, const struct capture_event *eve
 }
 
 /*
- * A thread that ends gives its number back some instructions before its last one, and is told of by -1
- * then (perf_event_pid_type() in kernel/events/core.c, Linux 6.1). Its samples stand under number 0 of its process.
- * Where waits are told of, its time is whole by then; and of a process that has no number either nothing can be said.
+ * An ending thread releases its TID a few instructions early; then the kernel reports -1 (perf_event_pid_type() in
+ * kernel/events/core.c, Linux 6.1). Store these samples under TID 0 of the process. Skip them if waits are recorded:
+ * the thread's time is already complete. Without a PID they are unattributed.
  */
 static int take_last_sample(struct pipeline *pipeline, const struct sample *captured)
 {
@@ -178,7 +181,7 @@ int pipeline_take_event(struct pipeline *pipeline, const struct capture_event *e
 		return 0; /* see off_cpu_event() */
 	case CAPTURE_LOST:
 	case CAPTURE_THROTTLE:
-		return 0; /* counted exactly where they are read */
+		return 0; /* their readers count them exactly */
 	}
 	return 0;
 }
@@ -205,7 +208,7 @@ int pipeline_pause(struct pipeline *pipeline)
 	return put_pause(pipeline, 0);
 }
 
-/* What it has mapped meanwhile; dumps that were there before are known. */
+/* Read what the process has mapped during the pause; dumps from before are known. */
 static int read_space_again(struct pipeline *pipeline, struct process *process)
 {
 	CLEANUP(address_space_freep) struct address_space *before = NULL;

@@ -6,7 +6,7 @@
  */
 #include "src/pipeline/pipeline_private.h"
 
-/* Threads that have ended; their numbers are other threads' next time. Nothing refers to an index after a flush. */
+/* Evict ended threads: the kernel reuses their TIDs. Nothing refers to an index after a flush. */
 static int forget_threads(struct pipeline *pipeline)
 {
 	size_t n = 0;
@@ -31,7 +31,7 @@ static int forget_threads(struct pipeline *pipeline)
 	return r;
 }
 
-/* Threads of processes that are gone, whose own end was lost or not told. */
+/* End the threads of ended processes whose EXIT record was lost. */
 static void end_threads(struct pipeline *pipeline)
 {
 	for (size_t i = 0; i < pipeline->n_threads; i++) {
@@ -45,7 +45,7 @@ static void end_threads(struct pipeline *pipeline)
 	}
 }
 
-/* The BPF program need not know whoever is about to be forgotten. */
+/* Remove the processes from the BPF program's map before evicting them. */
 static void forget_all_watched(struct pipeline *pipeline)
 {
 	for (size_t i = 0; i < pipeline->processes.n; i++) {
@@ -57,7 +57,6 @@ static void forget_all_watched(struct pipeline *pipeline)
 	}
 }
 
-/* Processes and threads come and go for as long as a recording lasts. */
 int pipeline_evict_ended(struct pipeline *pipeline)
 {
 	int r;

@@ -57,7 +57,7 @@ static struct filter_thread *find(struct filter *filter, pid_t tid)
 	return slot ? &filter->threads[slot->id] : NULL;
 }
 
-/* NULL: no memory. */
+/* NULL: out of memory. */
 static struct filter_thread *find_or_add(struct filter *filter, pid_t pid, pid_t tid)
 {
 	struct filter_thread *thread = find(filter, tid);

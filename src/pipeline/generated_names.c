@@ -13,7 +13,7 @@
 #include "base/id_map.h"
 #include "base/util.h"
 
-/* Deeper chains of forks are not followed. */
+/* Longest chain of forks that is followed. */
 enum { MAX_GENERATIONS = 8 };
 
 struct kept_frame {
@@ -96,7 +96,7 @@ static int put_program(struct generated_names *names, const struct new_program *
 	return id_map_add(&names->by_id, program->id, (uint32_t)names->n++);
 }
 
-/* A file that is no jitdump, or one that we cannot read, names nothing. */
+/* A file that is no jitdump, or is unreadable, names nothing. */
 static int put_dump(struct generated_names *names, struct new_dump *dump)
 {
 	struct program_names *program = find(names, dump->program);
@@ -162,7 +162,7 @@ int generated_names_look_up(struct generated_names *names, const struct new_fram
 	return found;
 }
 
-/* ---- Files that grow ---- */
+/* ---- Growing files ---- */
 
 static int read_all(struct generated_names *names)
 {
@@ -200,7 +200,7 @@ static int add_stale(struct stale_places *stale, const struct new_frame *frame)
 	return 0;
 }
 
-/* Returns 1 where other code lies there now. */
+/* Returns 1 if the address holds other code now. */
 static int check_frame(struct generated_names *names, const struct program_names *program, struct kept_frame *kept,
 		       generated_name_again again, void *data)
 {
@@ -221,7 +221,7 @@ static int check_frame(struct generated_names *names, const struct program_names
 	return r < 0 ? r : r == 0 || strcmp(then.entry, now.entry) != 0;
 }
 
-/* A frame whose code has been replaced keeps its name, and is not looked at again. */
+/* A frame whose code was replaced keeps its name and is not checked again. */
 static int check_frames(struct generated_names *names, struct program_names *program, generated_name_again again,
 			void *data, struct stale_places *stale)
 {

@@ -29,7 +29,7 @@ static enum answer told_by(uint32_t flags, uint32_t known, uint32_t yes)
 	return flags & yes ? ANSWER_YES : ANSWER_NO;
 }
 
-/* Rule 1: a Python frame is innermost where its evaluation is the innermost native one. */
+/* Rule 1: a Python frame is innermost if its entry frame is the innermost native frame. */
 static bool ran_bytecode(const struct sample *sample, const struct stack *stack)
 {
 	size_t i = 0;

@@ -13,10 +13,10 @@
 #include "base/util.h"
 #include "src/pipeline/name_wire.h"
 
-/* A keeper forks, and parses nothing: one that is silent for so long was stopped. */
+/* A keeper only forks and parses nothing: after this much silence it has been stopped. */
 enum { PATIENCE_MS = 10000 };
 
-/* It starts workers, which may open one file more before their own filter. */
+/* A keeper starts workers, which may open one more file before they install their own filter. */
 static const struct call_rule keeper_rules[] = {
 	ALLOW(clone), ALLOW(wait4), ALLOW(kill), ALLOW(socketpair), ALLOW(openat), ALLOW(seccomp), ALLOW(prlimit64),
 };
@@ -66,7 +66,7 @@ void keeper_run(int socket, int filter_error, const struct keeper_kind *kind)
 
 	confined_limit(RLIMIT_NOFILE, kind->max_files);
 	confined_limit(RLIMIT_FSIZE, kind->max_file);
-	if (!HAS_SANITIZER) /* whose shadow counts */
+	if (!HAS_SANITIZER) /* a sanitizer's shadow memory would count */
 		confined_limit(RLIMIT_DATA, kind->max_memory);
 	while (read(socket, &asked, 1) == 1) {
 		struct keeper_answer answer = { .filter_error = filter_error };
@@ -102,7 +102,7 @@ int keeper_ask(int keeper_socket, int *ret_filter_error, int *ret)
 	struct wire wire;
 	int r;
 
-	if (send(keeper_socket, "", 1, MSG_NOSIGNAL) != 1) /* it may have been killed */
+	if (send(keeper_socket, "", 1, MSG_NOSIGNAL) != 1) /* the keeper may have been killed */
 		return -errno;
 	wire_init(&wire);
 	r = wire_receive(keeper_socket, PATIENCE_MS, &wire);

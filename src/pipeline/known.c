@@ -22,7 +22,7 @@ static void note_python(struct pipeline *pipeline, const struct process *process
 	snprintf(pipeline->python, sizeof pipeline->python, "%s", process->python);
 }
 
-/* What /proc says now; the last words of a process that is gone are kept. */
+/* Read the text from /proc; keep the old one if the process is gone. */
 static int refresh_text(char **text, pid_t pid, const char *file, size_t max_bytes)
 {
 	char *now = proc_text(pid, file, max_bytes);
@@ -38,7 +38,7 @@ static int refresh_text(char **text, pid_t pid, const char *file, size_t max_byt
 	return 0;
 }
 
-/* Append the row of a process that is new or has changed. */
+/* Append the row of a new or changed process. */
 static int put_process(struct pipeline *pipeline, struct process *process)
 {
 	struct new_process *row;
@@ -113,7 +113,7 @@ struct known_thread *pipeline_find_thread(const struct pipeline *pipeline, pid_t
 	return slot ? &pipeline->threads[slot->id] : NULL;
 }
 
-/* What a process was called when that was told last, which its first thread is, too; "" where nobody has. */
+/* The last known name of a process, which is also its first thread's; "" if unknown. */
 static const char *name_of(const struct pipeline *pipeline, pid_t pid)
 {
 	const struct process *process = processes_find(&pipeline->processes, pid);
@@ -121,7 +121,7 @@ static const char *name_of(const struct pipeline *pipeline, pid_t pid)
 	return process && process->name ? process->name : "";
 }
 
-/* The thread's index; one not seen yet, or whose number now is another process', is added. */
+/* Return the thread's index. Adds a thread that is new, or whose TID now belongs to another process. */
 int pipeline_know_thread(struct pipeline *pipeline, pid_t pid, pid_t tid, uint64_t time_ns, uint32_t *ret)
 {
 	struct id_slot *slot = id_map_find(&pipeline->thread_index, pipeline_thread_key(pid, tid));
@@ -161,8 +161,8 @@ int pipeline_know_thread(struct pipeline *pipeline, pid_t pid, pid_t tid, uint64
 /* ---- Names of threads ---- */
 
 /*
- * Names are given late and change: the pipeline reads them again after 20 ms, 40 ms, ... 41 s. These moments are
- * multiples of the wait, so that threads which began at different times share a read.
+ * Names are set late and change: the pipeline reads them again after 20 ms, 40 ms, ... 41 s. These times are multiples
+ * of the interval, so that threads that started at different times share one read.
  */
 void pipeline_name_thread(struct pipeline *pipeline, const struct process *process, struct known_thread *thread,
 			  uint64_t now_ns)
@@ -175,7 +175,7 @@ void pipeline_name_thread(struct pipeline *pipeline, const struct process *proce
 	title = py_thread_title(python, thread->comm, process && process->name ? process->name : "");
 	thread->name_wait_ns = MIN(MAX(thread->name_wait_ns * 2, soon_ns), latest_ns);
 	thread->next_name_ns = (now_ns / thread->name_wait_ns + 1) * thread->name_wait_ns;
-	/* A name that cannot be read for now stays. */
+	/* Keep the name if it cannot be read now. */
 	if ((!python && thread->has_python_name) || strncmp(thread->name, title, sizeof thread->name - 1) == 0)
 		return;
 	snprintf(thread->name, sizeof thread->name, "%s", title);
@@ -196,8 +196,9 @@ void pipeline_name_threads(struct pipeline *pipeline, uint64_t now_ns)
 
 /* ---- Generated code ---- */
 
-/* Tell the writing thread whose anonymous code it will be asked to name: the program's, and that
- * of those it was forked from. */
+/*
+ * Tell the writing thread about a program whose anonymous code it will name, and about the programs it was forked from.
+ */
 static int announce(struct pipeline *pipeline, struct program *program)
 {
 	for (; program && !program->is_announced; program = program->parent) {
@@ -216,10 +217,7 @@ static int announce(struct pipeline *pipeline, struct program *program)
 	return 0;
 }
 
-/*
- * A dump is opened at once, while the process is there to find it through; one that cannot be
- * opened names nothing.
- */
+/* Open a dump at once, while the process exists and leads to it. A dump that cannot be opened names nothing. */
 int pipeline_note_dump(struct pipeline *pipeline, struct process *process, const struct mapping *mapping)
 {
 	struct new_dump *row;
@@ -251,7 +249,7 @@ int pipeline_load_space(struct pipeline *pipeline, struct process *process)
 	return r;
 }
 
-/* Frames that were added since there were n_before. */
+/* Announce the program if one of the frames from n_before on is anonymous code. */
 int pipeline_announce_new(struct pipeline *pipeline, struct program *program, size_t n_before)
 {
 	for (size_t i = n_before; !program->is_announced && i < pipeline->batch->n_frames; i++)
@@ -260,7 +258,7 @@ int pipeline_announce_new(struct pipeline *pipeline, struct program *program, si
 	return 0;
 }
 
-/* A process that no event has told of: its maps come from /proc. */
+/* If no event reported the process, read its maps from /proc. */
 int pipeline_know_process(struct pipeline *pipeline, pid_t pid, struct process **ret)
 {
 	struct process *process = processes_find(&pipeline->processes, pid);
@@ -280,7 +278,7 @@ int pipeline_know_process(struct pipeline *pipeline, pid_t pid, struct process *
 
 /* ---- Frames read inside the interrupt ---- */
 
-/* Have the frames of an interpreter that was found read inside the interrupt. What cannot be is read afterwards. */
+/* Have the BPF program read an interpreter's frames inside the interrupt. What it cannot read is read afterwards. */
 void pipeline_watch(struct pipeline *pipeline, struct process *process, uint64_t now_ns)
 {
 	enum { RETRY_NS = 100000000 };

@@ -27,9 +27,9 @@
 #include "src/pipeline/name_wire.h"
 
 enum {
-	PATIENCE_MS = 120000, /* for a process that says nothing: large debug information takes seconds */
-	MAX_DEATHS = 8,       /* after which nothing is read any more */
-	MAX_DUMPS = 16,       /* of a program, as in symbolize/generated.c */
+	PATIENCE_MS = 120000, /* of a silent worker: large debug information takes seconds */
+	MAX_DEATHS = 8,       /* after this many workers have died, read nothing more */
+	MAX_DUMPS = 16,       /* per program, as in symbolize/generated.c */
 };
 
 struct client_module {
@@ -37,38 +37,38 @@ struct client_module {
 	const struct module *module;
 	struct build_id build_id;
 	char root[64];
-	unsigned sent_to; /* the number of the worker that knows it; 0: none yet */
+	unsigned sent_to; /* number of the worker that has the module; 0: none */
 	bool is_given_up;
 };
 
 struct client_program {
 	struct new_program program;
-	int dumps[MAX_DUMPS], map; /* kept for the next worker; map -1: not found (yet) */
+	int dumps[MAX_DUMPS], map; /* kept for the next worker; map -1: not found yet */
 	size_t n_dumps;
-	bool is_gone, is_final; /* final: and all that it wrote has been read */
-	/* What the worker knows; of worker number sent_to (0: of none yet). */
+	bool is_gone, is_final; /* is_final: gone, and all of its files were read */
+	/* What worker number sent_to (0: none) has received. */
 	unsigned sent_to;
 	size_t n_dumps_sent;
 	bool map_sent, end_sent;
 };
 
 struct name_client {
-	int keeper, fetcher, worker; /* sockets; -1: there is none */
+	int keeper, fetcher, worker; /* sockets; -1: none */
 	pid_t keeper_pid, fetcher_pid;
 	unsigned n_workers;
 	struct pipeline_name_troubles troubles;
-	struct symbol_limited limited, limited_before; /* by this worker, and by those before */
+	struct symbol_limited limited, limited_before; /* of this worker, and of earlier ones */
 	struct wire wire, fetched;
-	struct symbol_cache *cache; /* NULL: none; the other end must not have its folder */
+	struct symbol_cache *cache; /* NULL: none; workers must not access its folder */
 	struct client_module *modules;
 	size_t n_modules, modules_allocated;
 	struct id_map modules_by_id;
 	struct client_program *programs;
 	size_t n_programs, programs_allocated;
 	struct id_map programs_by_id;
-	bool is_without_generated;         /* somebody died of such files: all are left alone */
+	bool is_without_generated;         /* a worker died of such files: skip all of them */
 	struct id_map roles;               /* of frames in generated code: id -> enum anonymous_role */
-	const struct client_module *asked; /* the module that the request is about; NULL: generated code */
+	const struct client_module *asked; /* module of the current request; NULL: generated code */
 };
 
 /* ---- The processes ---- */
@@ -86,7 +86,7 @@ static int ask_keeper(struct name_client *client)
 	return 0;
 }
 
-/* Where there is none, nothing has a name. */
+/* Without a worker, nothing gets a name. */
 static void start_worker(struct name_client *client)
 {
 	closep(&client->worker);
@@ -95,7 +95,7 @@ static void start_worker(struct name_client *client)
 		(void)ask_keeper(client);
 }
 
-/* One that has died before it is asked died of nothing that is known, and is no reason to give a file up. */
+/* Restart a worker that died before a question: the cause is unknown, so no file is given up. */
 static void see_worker(struct name_client *client)
 {
 	char byte;
@@ -195,7 +195,7 @@ void name_client_limited(const struct name_client *client, struct symbol_limited
 	*ret = sum;
 }
 
-/* ---- What it wants ---- */
+/* ---- Requests of the worker ---- */
 
 static int fetch(struct name_client *client, const struct wire_wanted_id *wanted, int *ret)
 {
@@ -210,7 +210,7 @@ static int fetch(struct name_client *client, const struct wire_wanted_id *wanted
 	if (r >= 0 && !wire_struct(&client->fetched, &error, sizeof error))
 		r = -EBADMSG;
 	if (r < 0) {
-		closep(&client->fetcher); /* it has died: servers are asked no more */
+		closep(&client->fetcher); /* the fetcher has died: do not ask servers again */
 		client->fetcher = -1;
 		return -ENOENT;
 	}
@@ -220,7 +220,7 @@ static int fetch(struct name_client *client, const struct wire_wanted_id *wanted
 	return 0;
 }
 
-/* To be read only: what the other end has found out does not get into the cache. */
+/* Open read-only: the worker's results must not enter the cache. */
 static int find_cached(struct name_client *client, const char *name, int *ret)
 {
 	char id[2 * BUILD_ID_MAX + 1];
@@ -260,18 +260,18 @@ static int hand_over(struct name_client *client)
 
 /* ---- Answers ---- */
 
-/* What an answer is about, and who wants it. */
+/* What an answer is about, and who takes it. */
 struct request {
 	const struct name_taker *taker;
 	const struct new_frame *frames;
-	const uint32_t *places; /* indices of frames, as they were asked for; NULL: answers bear frames' ids */
+	const uint32_t *places; /* indices of the requested frames; NULL: answers contain frame ids */
 	uint32_t n;
-	bool *is_answered; /* by place */
+	bool *is_answered; /* indexed like places */
 	struct stale_places *stale;
-	int taken_error; /* of the taker: not the other process' fault */
+	int taken_error; /* an error of the taker, not of the worker */
 };
 
-/* By a number that the other process says. No map has 0 in it, and may not be asked for it. */
+/* Look up a number from the worker. 0 is in no map and must not be passed to id_map_find(). */
 static const struct id_slot *find_foreign(const struct id_map *map, uint32_t number)
 {
 	return number == 0 ? NULL : id_map_find(map, number);
@@ -361,7 +361,7 @@ static int take_stale(struct name_client *client, struct request *request)
 	return 0;
 }
 
-/* What a process says of itself may be wrong, and is shown to a person; no number of it is added up for ever. */
+/* The worker's figures may be wrong and are shown to the user: limit them, so that sums cannot overflow. */
 static int take_end(struct name_client *client)
 {
 	struct wire_limited end;
@@ -376,7 +376,7 @@ static int take_end(struct name_client *client)
 	return 0;
 }
 
-/* Until the end of the answers. Negative errno: the other process is of no more use. */
+/* Handle messages until the end of the answers. Negative errno: this worker is unusable. */
 static int converse(struct name_client *client, struct request *request)
 {
 	int r;
@@ -435,7 +435,7 @@ static int send_module(struct name_client *client, struct client_module *module)
 	if (named->image) {
 		r = image_file_make(named->image, named->n_image_bytes, &made);
 		fd = made;
-	} else if (named->elf) { /* once it is open, the opener stays the same */
+	} else if (named->elf) { /* once the file is open, the opener never changes */
 		char root[PROC_PATH_BYTES];
 
 		proc_path(named->opener, "root", root);
@@ -586,7 +586,7 @@ static int send_feed(struct name_client *client, struct client_program *program)
 	return r;
 }
 
-/* What the worker does not know of a program. */
+/* Send what the worker does not have of a program. */
 static int send_program(struct name_client *client, struct client_program *program)
 {
 	bool is_new = program->sent_to != client->n_workers;
@@ -617,7 +617,7 @@ static int send_programs(struct name_client *client)
 	return r;
 }
 
-/* A worker that died of generated code has taken what it knew of it with it; what has no name by then stays without. */
+/* A worker that died of generated code has lost its state; frames without a name stay unnamed. */
 static int end_generated(struct name_client *client, const struct request *request, int r)
 {
 	if (request->taken_error < 0)
@@ -664,13 +664,13 @@ static int look_up_generated(struct name_client *client, const struct new_frame 
 	if (r < 0 || client->is_without_generated)
 		return r;
 	r = end_generated(client, &request, request_generated(client, &wanted, &request));
-	/* Those that were not answered are named by the taker as far as it can. */
+	/* Let the taker name unanswered frames as far as it can. */
 	for (uint32_t i = 0; i < n && r >= 0 && client->is_without_generated; i++)
 		r = taker->take_generated(taker->data, &frames[places[i]], NULL);
 	return r;
 }
 
-/* Only what has files can have grown. */
+/* Only programs with files can have new names. */
 static bool look_for_files(struct name_client *client)
 {
 	bool found = false;
@@ -683,7 +683,7 @@ static bool look_for_files(struct name_client *client)
 		program->is_gone = generated_owner_is_gone(&program->program.owner);
 		if (program->map < 0)
 			(void)generated_map_open(&program->program.owner,
-						 &program->map); /* most processes write none */
+						 &program->map); /* most processes write no map */
 		found |= program->map >= 0 || program->n_dumps > 0;
 		if (program->map < 0 && program->n_dumps == 0)
 			program->is_final = program->is_gone;
@@ -691,7 +691,7 @@ static bool look_for_files(struct name_client *client)
 	return found;
 }
 
-/* Nothing comes any more from those that had ended before their files were read. */
+/* Programs that had ended before their files were read write nothing more. */
 static void finish_ended(struct name_client *client)
 {
 	for (size_t i = 0; i < client->n_programs; i++) {
@@ -720,7 +720,7 @@ int name_client_refresh(struct name_client *client, const struct name_taker *tak
 	return r;
 }
 
-/* ---- All of them ---- */
+/* ---- All names ---- */
 
 static int look_up_same(struct name_client *client, const struct new_frame *frames, const uint32_t *places, uint32_t n,
 			const struct name_taker *taker)

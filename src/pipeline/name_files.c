@@ -49,7 +49,7 @@ static bool is_below(const char *path, const char *folder, size_t n_folder)
 	return strncmp(path, folder, n_folder) == 0 && strlen(path) > n_folder;
 }
 
-/* The folder's slash counts: not "/usr/libx" for "/usr/lib". */
+/* Compare with the folder's slash: "/usr/libx" is not below "/usr/lib". */
 static bool is_beside(const char *path, const char *module_path)
 {
 	const char *slash = strrchr(module_path, '/');
@@ -73,7 +73,7 @@ static bool is_elf(int fd)
 	return pread(fd, magic, sizeof magic, 0) == sizeof magic && memcmp(magic, ELFMAG, SELFMAG) == 0;
 }
 
-/* O_PATH looks without opening: a pipe would block, a device act. */
+/* O_PATH does not open the file: opening a pipe would block, and opening a device has effects. */
 static int open_elf(const char *path, int *ret)
 {
 	CLEANUP(closep) int found = open(path, O_PATH | O_CLOEXEC);

@@ -10,10 +10,10 @@
 #include "src/pipeline/keeper.h"
 #include "src/pipeline/name_wire.h"
 
-/* How long all questions to servers may take together. */
+/* Total time of all requests to debuginfod servers. */
 enum { SERVER_PATIENCE_S = 30 };
 
-/* What a worker may take. Modules have up to three descriptors each. */
+/* Limits of a worker. A module needs up to three descriptors. */
 #define MAX_WORKER_MEMORY (4ULL << 30)
 #define MAX_WORKER_FILE (4ULL << 30)
 #define MAX_WORKER_FILES (1ULL << 14)
@@ -21,8 +21,8 @@ enum { SERVER_PATIENCE_S = 30 };
 /* ---- The keeper and its workers ---- */
 
 /*
- * The one file that a worker opens has no name. Others, which libdw opens by itself, are asked for by the worker's handler
- * (name_worker.c).
+ * A worker opens only one file itself, an unnamed temporary one. The worker's signal handler passes the opens of libdw
+ * to the recorder (name_worker.c).
  */
 static const struct call_rule worker_rules[] = {
 	ALLOW_IF(openat, CALL_EQUALS, 2, O_TMPFILE | O_RDWR | O_CLOEXEC),
@@ -47,7 +47,7 @@ int name_keeper_start(int *ret_socket, pid_t *ret_pid)
 	return keeper_start("probing-names", run_keeper, ret_socket, ret_pid);
 }
 
-/* The keeper's filter is in force, too: what either refuses is refused. */
+/* The keeper's filter stays in force: both must allow a call. */
 int name_worker_confine(void)
 {
 	const struct call_table tables[] = { calls_fatal, { worker_rules, N_ELEMENTS(worker_rules) }, calls_basic };
@@ -63,7 +63,7 @@ static void fetch(int socket, int filter_error)
 	CLEANUP(symbol_search_freep) struct symbol_search *search = NULL;
 	struct wire wire;
 
-	(void)filter_error; /* libcurl parses on without one */
+	(void)filter_error; /* libcurl parses even without a filter */
 	wire_init(&wire);
 	if (symbol_search_new(&options, &search) < 0)
 		return;

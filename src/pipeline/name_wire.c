@@ -35,7 +35,7 @@ void wire_done(struct wire *wire)
 	wire_init(wire);
 }
 
-/* ---- Out ---- */
+/* ---- Send ---- */
 
 static void attach(struct msghdr *message, void *room, size_t n_bytes, int fd)
 {
@@ -97,9 +97,9 @@ int wire_send(int socket, enum wire_kind kind, const void *bytes, size_t n_bytes
 	return send_rest(socket, (const uint8_t *)bytes + (n_sent - sizeof head), n_bytes - (n_sent - sizeof head));
 }
 
-/* ---- In ---- */
+/* ---- Receive ---- */
 
-/* The first descriptor is kept; more are none of ours. */
+/* Take the first descriptor and close the others. */
 static void take_files(struct wire *wire, struct msghdr *message)
 {
 	for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header; header = CMSG_NXTHDR(message, header)) {
@@ -273,7 +273,7 @@ int wire_put_answer(struct wire_answers *answers, const struct wire_answer *answ
 	return r;
 }
 
-/* The NUL behind it is looked for, so that it ends where it is said to. NULL: none, or the cursor has failed. */
+/* Check for the NUL at the stated end. NULL: no string, or the cursor has failed. */
 static const char *take_string(struct cursor *from)
 {
 	uint32_t n_bytes = (uint32_t)cursor_fixed(from, 4);

@@ -27,7 +27,7 @@ enum { SEND_BYTES = 32 << 10, NAMES_BETWEEN_TRIMS = 16 };
 
 struct worker {
 	int socket;
-	struct wire request, reply; /* the second: to what the worker asks, while it works on the first */
+	struct wire request, reply; /* reply: answers to the worker's own requests during a request */
 	struct wire_answers answers;
 	struct symbol_opener opener;
 	struct symbol_search *search;
@@ -39,7 +39,7 @@ struct worker {
 	struct page_trim trim;
 };
 
-/* ---- What it asks for ---- */
+/* ---- Requests to the recorder ---- */
 
 static int receive_file(struct worker *worker, int *ret)
 {
@@ -48,7 +48,7 @@ static int receive_file(struct worker *worker, int *ret)
 
 	r = wire_receive(worker->socket, -1, &worker->reply);
 	if (r < 0 || worker->reply.kind != WIRE_FILE || !wire_struct(&worker->reply, &error, sizeof error))
-		_exit(1); /* nothing can be understood any more */
+		_exit(1); /* the stream is out of sync */
 	if (error < 0)
 		return error;
 	if (worker->reply.fd < 0)
@@ -89,9 +89,9 @@ static int ask_server(void *data, const struct build_id *id, bool executable, in
 }
 
 /*
- * libdw opens some files by itself: the other halves of split debug information. Its call ends in a signal here,
- * and is made by the recorder instead. It is a signal only by name: it comes in the midst of a
- * system call, where nothing of ours is held.
+ * libdw opens some files itself: the other halves of split debug information. The call filter turns its openat(2) into
+ * SIGSYS, and the recorder opens the file instead. The signal is synchronous: it arrives at the system call, where this
+ * process holds no locks.
  */
 static struct worker *opening;
 
@@ -143,8 +143,7 @@ static int put_answer(struct worker *worker, const struct wire_answer *answer)
 
 /* ---- Code in files ---- */
 
-/* One whose file is not at hand is looked for by its build-id; then there are its names and lines, but not where it
- * lies. */
+/* If the recorder has no file, search by build-id. That yields names and lines, but no load address. */
 static int open_module(struct worker *worker, const struct wire_module *wanted, const char *path,
 		       struct symbol_module **ret)
 {
@@ -165,7 +164,7 @@ static int open_module(struct worker *worker, const struct wire_module *wanted, 
 	return 0;
 }
 
-/* The path follows the struct. */
+/* A path follows the struct. */
 static int take_module(struct worker *worker)
 {
 	struct wire_module wanted;
@@ -272,7 +271,7 @@ static int take_feed(struct worker *worker)
 	return 0;
 }
 
-/* What was written into the file goes as the linkage name. */
+/* Send the entry of the jitdump or map as the linkage name. */
 static int answer_generated(const struct new_frame *frame, const struct generated_symbol *symbol, void *data)
 {
 	struct worker *worker = data;
@@ -341,7 +340,7 @@ static int take_refresh(struct worker *worker)
 	return r < 0 ? r : send_stale(worker);
 }
 
-/* ---- The loop ---- */
+/* ---- Main loop ---- */
 
 static int end_answers(struct worker *worker, int r)
 {
@@ -397,7 +396,7 @@ static int begin(struct worker *worker)
 	r = take_openings(worker);
 	if (r < 0)
 		return r;
-	(void)name_worker_confine(); /* where there are no filters at all, the recorder knows from the keeper's */
+	(void)name_worker_confine(); /* without kernel support, the keeper has already reported it */
 	r = symbol_search_new(&options, &worker->search);
 	return r < 0 ? r : generated_names_new(&worker->generated);
 }
@@ -413,5 +412,5 @@ void name_worker_run(int socket)
 		if (r >= 0)
 			r = serve(&worker);
 	}
-	/* The process ends with all that it has. */
+	/* Process exit frees everything. */
 }

@@ -33,7 +33,7 @@ void off_cpu_done(struct off_cpu *off_cpu)
 	*off_cpu = (struct off_cpu){ 0 };
 }
 
-/* A main thread stands in /proc for as long as others of its process go on. */
+/* An ended main thread stays in /proc as long as other threads of its process run. */
 static bool has_ended(pid_t pid, pid_t tid)
 {
 	struct proc_stat stat;
@@ -56,13 +56,13 @@ int off_cpu_find_threads(struct off_cpu *off_cpu, pid_t pid, uint64_t since_ns)
 	for (size_t i = 0; i < n && r >= 0; i++)
 		if (!has_ended(pid, tids[i]))
 			r = waits_find(off_cpu->waits, pid, tids[i]);
-	waits_begin(off_cpu->waits, off_cpu->began_ns); /* what is told of others from now on is of before, maybe */
+	waits_begin(off_cpu->waits, off_cpu->began_ns); /* threads reported later may have waited since the start */
 	return r;
 }
 
 static int take_switch(struct waits *waits, const struct capture_event *event)
 {
-	if (event->tid <= 0) /* past its end it has no number any more */
+	if (event->tid <= 0) /* an ending thread has no TID any more */
 		return 0;
 	if (!event->change.is_out)
 		return waits_enter(waits, event->pid, event->tid, event->time_ns);
@@ -97,7 +97,7 @@ int off_cpu_event(struct off_cpu *off_cpu, const struct capture_event *event)
 
 int off_cpu_idle(struct off_cpu *off_cpu)
 {
-	/* Of what was told, and not of what may be on its way. */
+	/* Report only older waits: newer events may still be in the rings. */
 	enum { EVERY_NS = 1000000000, MARGIN_NS = 100000000 };
 	uint64_t now_ns = monotonic_ns();
 

@@ -40,9 +40,9 @@ static uint64_t mapped_file_bytes(const struct page_trim *trim)
 }
 
 /*
- * What is given back is read again by the next names, mostly the same pages: so only where much has come since, and, if names
- * are few and come now and then, where it is more; to fetch those pages again would take as long as all else that
- * is done for them. What other parts have mapped, rings above all, stays, and does not count.
+ * The next names mostly read the released pages again, so trim only after much new memory. If names are few and rare,
+ * wait for more: rereading the pages would cost as much as the names. Other mappings, mainly rings, stay and do not
+ * count.
  */
 bool page_trim_is_due(const struct page_trim *trim)
 {

@@ -10,11 +10,11 @@
 
 enum {
 	PERIOD_NS = 100000000,
-	EMPTY_PERIOD_NS = 1000000000, /* of a thread without tasks, which may start a loop later */
-	MAX_SHARE = 20,               /* one part in so many of the time goes into reading */
+	EMPTY_PERIOD_NS = 1000000000, /* for a thread without tasks, which may start a loop later */
+	MAX_SHARE = 20,               /* reading takes at most 1/20 of the time */
 };
 
-#define MAX_WEIGHT_NS UINT64_C(10000000000) /* a longer gap is no period: the recorder was stopped */
+#define MAX_WEIGHT_NS UINT64_C(10000000000) /* longer gaps do not count: the recorder was stopped */
 
 void pending_tasks_done(struct pending_tasks *self)
 {
@@ -91,7 +91,7 @@ int pending_tasks_stack(struct pending_tasks *self, size_t task, struct stack *r
 	if (tasks->tasks[task].is_running || tasks->tasks[task].n_frames == 0 || self->is_awaiter[task])
 		return 0;
 	self->room.n = 0;
-	/* PY_MAX_LINKS: tasks that await each other in a circle end there. */
+	/* PY_MAX_LINKS ends a cycle of tasks that await each other. */
 	for (unsigned n = 0; n < PY_MAX_LINKS && r >= 0; n++) {
 		const struct py_task *at = &tasks->tasks[task];
 		const struct py_task_link link = {

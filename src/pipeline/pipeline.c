@@ -14,7 +14,7 @@
 #include "src/pipeline/pipeline_private.h"
 #include "src/pipeline/records.h"
 
-/* What is limited in the file is limited in memory, too. A stack takes about as much here as there. */
+/* A limit of the file also limits memory. A stack needs about the same space in both. */
 static size_t most_tree_bytes(const struct store_limits *limits)
 {
 	enum { MAX_BYTES = 64 << 20, MIN_BYTES = 256 << 10 };
@@ -51,7 +51,7 @@ int pipeline_new(struct store *store, const struct pipeline_options *options, st
 	pipeline->most_tree_bytes = most_tree_bytes(&options->limits);
 	filter_init(&pipeline->filter, &pipeline->options.filter, &pipeline->thread_names);
 	pipeline->to_realtime_ns = (int64_t)(realtime_ns() - monotonic_ns());
-	r = cfi_client_start(CFI_CLIENT_PATIENCE_MS, &pipeline->cfi); /* before there are threads */
+	r = cfi_client_start(CFI_CLIENT_PATIENCE_MS, &pipeline->cfi); /* before any thread starts */
 	if (r >= 0)
 		r = processes_init(&pipeline->processes, pipeline->cfi);
 	if (r >= 0)
@@ -114,7 +114,7 @@ void pipeline_read_inside(struct pipeline *pipeline, struct capture *capture)
 	pipeline->source = capture_source(capture) == SOURCE_WAKEUP ? capture : NULL;
 }
 
-/* @since_ns: when its threads' time began to count. */
+/* @since_ns: start of the threads' wait times. */
 static int attach(struct pipeline *pipeline, pid_t pid, uint64_t since_ns, char *python, size_t python_bytes,
 		  int *python_error)
 {
@@ -157,7 +157,7 @@ bool pipeline_knows(const struct pipeline *pipeline, pid_t pid)
 
 int pipeline_join(struct pipeline *pipeline, pid_t pid)
 {
-	uint64_t since_ns = pipeline->since_ns; /* the others' samples that wait are as good as ever */
+	uint64_t since_ns = pipeline->since_ns; /* pending samples of other processes stay valid */
 	char python[64];
 	int r, python_error;
 
@@ -183,7 +183,7 @@ int pipeline_event(struct pipeline *pipeline, const struct capture_event *event)
 	return r < 0 ? r : pipeline_take_event(pipeline, event);
 }
 
-/* So that the next sample of a process finds its interpreter known. */
+/* Find interpreters now, so that the next sample of a process can use them. */
 static int look_between(struct pipeline *pipeline)
 {
 	struct processes *processes = &pipeline->processes;
@@ -242,7 +242,7 @@ int pipeline_error(const struct pipeline *pipeline)
 	return writer_error(pipeline->writer);
 }
 
-/* What was learnt of interpreters whose functions are in the file. */
+/* Store what the stitcher has learnt about interpreters whose functions are in the file. */
 static int put_places(struct store *store, const struct pipeline *pipeline)
 {
 	struct stitch_place place;
@@ -278,7 +278,7 @@ static int put_end(struct store *store, const struct pipeline *pipeline, const s
 	r = put_places(store, pipeline);
 	for (; counters->name && r >= 0; counters++)
 		r = store_put_counter(store, counters->name, (int64_t)counters->value);
-	if (r >= 0) /* known only now that all is written */
+	if (r >= 0) /* complete only after the last write */
 		r = store_put_counter(store, "dropped", (int64_t)pipeline->n_dropped);
 	if (r >= 0 && pipeline->counts.limited.n_places > 0)
 		r = store_put_counter(store, "names given up", (int64_t)pipeline->counts.limited.n_places);
@@ -304,9 +304,9 @@ int pipeline_finish(struct pipeline *pipeline, const struct pipeline_counter *co
 
 	processes_seek_ended(&pipeline->processes);
 	for (size_t i = 0; i < pipeline->n_threads; i++)
-		pipeline->threads[i].next_name_ns = 0; /* as they are called in the end */
+		pipeline->threads[i].next_name_ns = 0; /* read the final names */
 	r = pipeline_flush(pipeline);
-	ended_ns = realtime_ns(); /* what is done from now on is ours: names that are still to be found */
+	ended_ns = realtime_ns(); /* the time after this is the recorder's own: it still resolves names */
 	if (error < 0)
 		r = error;
 	stopped = writer_stop(pipeline->writer, r >= 0);

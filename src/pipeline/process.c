@@ -34,7 +34,7 @@ int processes_init(struct processes *processes, struct cfi_client *cfi)
 	return r;
 }
 
-/* One user less; the last one takes it along, and with it perhaps those it was forked from. */
+/* Drop one reference; the last one frees the program and maybe those it was forked from. */
 static void release_program(struct processes *processes, struct program *program)
 {
 	while (program && --program->n_users == 0) {
@@ -145,7 +145,7 @@ static int insert(struct processes *processes, struct process *process)
 	return 0;
 }
 
-/* @space: taken over on success. */
+/* Takes ownership of space on success. */
 static int add(struct processes *processes, pid_t pid, pid_t parent_pid, struct address_space *space,
 	       struct process **ret)
 {
@@ -230,7 +230,7 @@ int process_exec(struct processes *processes, struct process *process)
 	process->python[0] = '\0';
 	process->is_new = true;
 	process->next_load_ns = process->load_period_ns = 0;
-	process->left_ns = 0; /* whichever thread this was, it is the main one now */
+	process->left_ns = 0; /* whichever thread called exec, it is the leader now */
 	address_space_clear(process->space);
 	process->generation_tried = address_space_generation(process->space);
 	return add_program(processes, process);
@@ -256,7 +256,7 @@ void process_end(struct process *process, uint64_t time_ns)
 	process->is_new = true;
 }
 
-/* Threads of it may outlast the main one, whose end is the process' end otherwise. */
+/* Other threads may outlive the leader, whose end normally ends the process. */
 static bool process_is_gone(pid_t pid)
 {
 	struct proc_stat stat;
@@ -266,7 +266,7 @@ static bool process_is_gone(pid_t pid)
 	return r < 0 ? r == -ESRCH : proc_has_ended(&stat);
 }
 
-/* As others end after the main one, /proc may still have them when that is told: who looks later finds it (left_ns). */
+/* While other threads are ending, /proc may still list the process; processes_seek_ended() checks again (left_ns). */
 void process_leave(struct process *process, bool is_main, uint64_t time_ns)
 {
 	if (!is_main && process->left_ns == 0)
@@ -278,7 +278,7 @@ void process_leave(struct process *process, bool is_main, uint64_t time_ns)
 
 static bool is_gone(const struct processes *processes, const struct process *process)
 {
-	/* Another one may have its number. */
+	/* Another process may have this PID. */
 	return processes_find(processes, process->pid) != process || process_is_gone(process->pid);
 }
 
@@ -308,7 +308,7 @@ static void forget_retired(struct processes *processes, uint64_t batch, uint64_t
 	processes->n_retired = n;
 }
 
-/* Their end was lost, came in a pause, or is that of a thread after the main one. */
+/* Finds processes whose EXIT record was lost, came in a pause, or was that of a thread after the leader. */
 void processes_seek_ended(struct processes *processes)
 {
 	for (size_t i = 0; i < processes->n; i++) {
@@ -319,7 +319,7 @@ void processes_seek_ended(struct processes *processes)
 	}
 }
 
-/* Of those with the same number the last one is meant. */
+/* Of processes with the same PID, index the last one. */
 static int index_anew(struct processes *processes)
 {
 	int r = 0;
@@ -381,7 +381,7 @@ int processes_forget_codes(struct processes *processes)
 	return r;
 }
 
-/* 0: not known. A thread without memory does not tell. */
+/* 0: unknown. A kernel thread or a zombie has no memory and thus no image. */
 static uint64_t image_of(pid_t pid)
 {
 	struct proc_stat stat;

@@ -7,7 +7,7 @@
 
 #include "base/util.h"
 
-/* An array of numbers as text is cut after so many bytes. */
+/* Size limit of an array of numbers as text. */
 enum { ROOM_BYTES = 1024 };
 
 int records_add(struct batch *batch, const struct sample *sample)

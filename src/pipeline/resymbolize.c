@@ -34,7 +34,7 @@ struct renaming {
 	struct resymbolize_result *result;
 	struct resymbolize_files *files;
 	struct symbol_writer *names;
-	struct place *places; /* by module */
+	struct place *places; /* grouped by module */
 	size_t n_places, places_allocated;
 	bool kernel_is_ours, boot_is_ours;
 };
@@ -54,7 +54,7 @@ void resymbolize_result_done(struct resymbolize_result *result)
 	*result = (struct resymbolize_result){ 0 };
 }
 
-/* ---- What the file holds ---- */
+/* ---- Read the file ---- */
 
 static int take_module(void *data, const struct module_row *row)
 {
@@ -87,7 +87,7 @@ static int take_place(void *data, const struct place_row *row)
 
 	if (row->kind == FRAME_NATIVE && row->module == 0) {
 		renaming->result->n_anonymous += row->function == 0;
-		return 0; /* what could name it is gone with its process */
+		return 0; /* its symbol files ended with its process */
 	}
 	if (!row->has_address)
 		return 0;
@@ -160,15 +160,15 @@ static int check_kernel(struct renaming *renaming)
 	return 0;
 }
 
-/* ---- Looking up ---- */
+/* ---- Look up symbols ---- */
 
-/* Whether the symbols here are those that the place was recorded with. */
+/* Whether this machine's symbols match the recording. */
 static bool is_of_ours(const struct renaming *renaming, const struct place *place)
 {
 	return renaming->kernel_is_ours && (renaming->boot_is_ours || !kernel_place_is_absolute(place->frame.address));
 }
 
-/* False: leave it. */
+/* False: keep the name. */
 static bool is_wanted(const struct renaming *renaming, const struct place *place)
 {
 	bool is_kernel = place->frame.kind == FRAME_KERNEL;
@@ -225,7 +225,7 @@ static int keep_going(struct renaming *renaming, const struct place *place, size
 	return !options->keep_going || options->keep_going(options->data, &progress) ? 0 : -ECANCELED;
 }
 
-/* All places of a module are done. */
+/* Called after all places of a module. */
 static int close_module(struct renaming *renaming, int64_t id)
 {
 	struct rename_module *module = rename_find_module(renaming->result, id);

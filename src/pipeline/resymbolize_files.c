@@ -107,7 +107,7 @@ static int digit_value(char digit)
 	return at ? (int)(at - digits) : -1;
 }
 
-/* A build-id as the file has it; n_bytes 0 where there is none, or it is none. */
+/* Parse a build-id from the recording; n_bytes is 0 if it is missing or malformed. */
 static struct build_id parse_build_id(const char *text)
 {
 	struct build_id id = { .n_bytes = 0 };
@@ -122,7 +122,7 @@ static struct build_id parse_build_id(const char *text)
 	return id;
 }
 
-/* For the report: which build it is that lies where the module was. */
+/* Note the build-id of the file found at the module's path, for the report. */
 static int note_other(struct rename_module *module, const char *path)
 {
 	CLEANUP(elf_file_freep) struct elf_file *elf = NULL;
@@ -140,7 +140,7 @@ static int note_other(struct rename_module *module, const char *path)
 	return module->other_build_id ? 0 : -ENOMEM;
 }
 
-/* A file by the module's path below a folder ("" for the path itself). */
+/* Try the module's path below a folder ("" for the path itself). */
 static int try_path(struct rename_module *module, const char *folder, const struct build_id *id, int *ret)
 {
 	CLEANUP(freep) char *path = NULL;
@@ -156,13 +156,13 @@ static int try_path(struct rename_module *module, const char *folder, const stru
 	if (r < 0)
 		return r;
 	if (!has_code)
-		return -ENOENT; /* its debug file: found where those are looked for */
+		return -ENOENT; /* a debug file; the search for debug files finds it */
 	module->file = TAKE(path);
 	*ret = TAKE_FD(fd);
 	return 0;
 }
 
-/* Below each folder, the first reason kept. @id NULL: any file will do. */
+/* Try each folder and keep the first specific error. @id NULL: accept any file. */
 static int try_paths(struct resymbolize_files *files, struct rename_module *module, const struct build_id *id, int *ret)
 {
 	const struct resymbolize_options *options = files->options;
@@ -199,7 +199,7 @@ static int find_file(struct resymbolize_files *files, struct rename_module *modu
 	return found == -ENOENT ? r : found;
 }
 
-/* Our own vdso, wherever it is mapped. */
+/* This process's own vdso. */
 static const void *own_vdso(size_t *ret_bytes)
 {
 	const uint64_t start = getauxval(AT_SYSINFO_EHDR);

@@ -14,13 +14,13 @@
 #include "base/util.h"
 
 enum {
-	STEP = 4096,       /* samples that go in one transaction */
-	MAX_STEPS = 64,    /* after one batch */
-	ENOUGH_ROWS = 512, /* some ten KiB */
+	STEP = 4096,       /* samples dropped per transaction */
+	MAX_STEPS = 64,    /* steps after one batch */
+	ENOUGH_ROWS = 512, /* about 10 KiB */
 	MAX_LOG_BYTES = 4 << 20,
 	MIN_LOG_BYTES = 64 << 10,
-	ROOM_PARTS = 16,  /* so large a part of the limit is made free at once */
-	SLACK_PARTS = 32, /* by so large a part of its time a sample may be too old */
+	ROOM_PARTS = 16,  /* free 1/16 of the limit at once */
+	SLACK_PARTS = 32, /* a sample may exceed its retention time by 1/32 */
 	MIN_VACUUM_BYTES = 1 << 20,
 	VACUUM_STEP_BYTES = 4 << 20,
 };
@@ -38,13 +38,13 @@ int retention_init(struct retention *trim, struct store *store, const struct sto
 	return limits->max_bytes > 0 ? store_limit_log(store, log_bytes(limits)) : 0;
 }
 
-/* Of the file itself: the log beside it counts, too. */
+/* Limit of the database file; the log beside it counts, too. */
 static int64_t most_bytes(const struct retention *trim)
 {
 	return trim->limits.max_bytes - log_bytes(&trim->limits);
 }
 
-/* The next batch must have its place, too. */
+/* Reserve space for the next batch. */
 static bool is_over(const struct retention *trim, const struct store_space *space, unsigned room_parts)
 {
 	int64_t most = most_bytes(trim);
@@ -53,7 +53,7 @@ static bool is_over(const struct retention *trim, const struct store_space *spac
 	       space->used_bytes + MIN(trim->growth_bytes, most / 2) > most - most / ROOM_PARTS * room_parts;
 }
 
-/* By the largest of late. */
+/* Keep a decaying maximum of recent batch sizes. */
 static void note_growth(struct retention *trim, const struct store_space *space)
 {
 	trim->growth_bytes = MAX(trim->growth_bytes - trim->growth_bytes / 8, space->used_bytes - trim->left_bytes);
@@ -68,7 +68,7 @@ static int finish_step(struct store *store, int r)
 	return r;
 }
 
-/* Returns how many went. */
+/* Returns the number of dropped samples. */
 static int drop_some(struct retention *trim, struct store *store, int64_t max, uint64_t before_ns)
 {
 	int64_t n = 0;
@@ -86,7 +86,7 @@ static int drop_some(struct retention *trim, struct store *store, int64_t max, u
 	return (int)n;
 }
 
-/* What no sample leads to any more. */
+/* Drop stacks and frames that no sample refers to. */
 static int sweep(struct retention *trim, struct store *store, struct symbol_writer *names)
 {
 	int r;
@@ -99,7 +99,7 @@ static int sweep(struct retention *trim, struct store *store, struct symbol_writ
 	return r < 0 ? r : symbol_writer_forget_dropped(names);
 }
 
-/* Whether a sweep would find enough. */
+/* Whether a sweep would free enough. */
 static bool is_worth_it(const struct retention *trim, const struct store_space *space)
 {
 	return trim->old_stacks > 0 && trim->since_sweep > space->n_samples / 4;
@@ -118,7 +118,7 @@ static int drop_old(struct retention *trim, struct store *store, uint64_t now_ns
 	return n;
 }
 
-/* The oldest go first, and with them, in the end, what only they led to. */
+/* Drop the oldest samples, and finally what only they refer to. */
 static int make_room(struct retention *trim, struct store *store, struct symbol_writer *names,
 		     struct store_space *space)
 {
@@ -133,12 +133,12 @@ static int make_room(struct retention *trim, struct store *store, struct symbol_
 		if (r >= 0)
 			r = store_read_space(store, space);
 		if (trim->since_renewal / 2 > space->n_samples)
-			break; /* the rest is in stacks, which go when there is a new tree */
+			break; /* stacks take the rest, and become free with the next tree */
 	}
 	return r;
 }
 
-/* Space that is free stays in the file, to be used again; not where it is much. */
+/* Keep free space in the file for reuse, unless it is large. */
 static int give_back(const struct retention *trim, struct store *store, const struct store_space *space)
 {
 	int64_t excess = space->used_bytes + space->free_bytes - most_bytes(trim);

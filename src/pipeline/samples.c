@@ -41,13 +41,13 @@ static void count(struct pipeline *pipeline, const struct sample_row *row, uint6
 	counts->by_end[row->end]++;
 }
 
-/* Frames that were read by what is known of this program's interpreter, not of a former one's. */
+/* Whether the frames were read with the layout of the process's current interpreter, not of one before exec. */
 static bool is_readable(const struct process *process, const struct sample *sample)
 {
 	return process->layout_id != 0 && sample->python->layout_id == process->layout_id;
 }
 
-/* Other code lies there now: what is sampled there from now on is another frame. */
+/* Other code lies at these addresses now: new samples there need new frames. */
 static int forget_replaced(struct pipeline *pipeline)
 {
 	struct stale_places *stale = &pipeline->stale;
@@ -74,7 +74,7 @@ static int keep_stack(struct pipeline *pipeline, uint64_t time_ns, struct proces
 	return r < 0 ? r : pipeline_announce_new(pipeline, process->program, n_before);
 }
 
-/* What the file, or whoever takes samples instead, is told. */
+/* Put a sample into the batch, or pass it to the callback that replaces the file. */
 static int batch_sample(struct pipeline *pipeline, uint32_t thread, const struct sample_row *sample)
 {
 	struct sample_row *row;
@@ -88,7 +88,7 @@ static int batch_sample(struct pipeline *pipeline, uint32_t thread, const struct
 	return intern_total(&pipeline->intern, pipeline->batch, thread, row);
 }
 
-/* @row: but for its time, which is by CLOCK_MONOTONIC here. */
+/* @row->time_ns is not set; @time_ns: CLOCK_MONOTONIC. */
 static int put_row(struct pipeline *pipeline, const struct sample_row *row, uint64_t time_ns)
 {
 	struct sample_row added = *row;
@@ -127,7 +127,7 @@ static int put_sample(struct pipeline *pipeline, const struct sample *sample, st
 	}
 	if (waits)
 		r = waits_ran(waits, sample->pid, sample->tid, sample->weight, sample->time_ns, &row.weight);
-	if (r < 0 || (waits && row.weight == 0)) /* from before the beginning */
+	if (r < 0 || (waits && row.weight == 0)) /* the sample precedes the start */
 		return r;
 	r = keep_stack(pipeline, sample->time_ns, process, stack, &id);
 	if (r < 0)
@@ -141,7 +141,7 @@ static int put_sample(struct pipeline *pipeline, const struct sample *sample, st
 
 /* ---- Waiting ---- */
 
-/* A stretch of a thread's time becomes a row, with what it waited for as its innermost frame. */
+/* Turn an interval of a thread's time into a row, with its wait state as the innermost frame. */
 int pipeline_put_stretch(void *data, const struct stretch *stretch)
 {
 	static const struct wait_stack nothing = { .verdict = VERDICT_NO_PYTHON, .end = STACK_TRUNCATED };
@@ -155,7 +155,7 @@ int pipeline_put_stretch(void *data, const struct stretch *stretch)
 		.verdict = stack->verdict,
 		.end = stack->end,
 		.state = stretch->state,
-		.gil = stretch->state == STATE_GIL ? ANSWER_NO : ANSWER_UNKNOWN, /* who waits for it does not hold it */
+		.gil = stretch->state == STATE_GIL ? ANSWER_NO : ANSWER_UNKNOWN, /* a waiter does not hold it */
 		.stack = stack->id,
 	};
 	uint32_t id = stack->id;
@@ -170,7 +170,7 @@ int pipeline_put_stretch(void *data, const struct stretch *stretch)
 	return put_row(pipeline, &row, stretch->since_ns);
 }
 
-/* A stack of a thread that waits, until it is known how long it did. */
+/* Keep the stack of a waiting thread until the duration of the wait is known. */
 static int keep_wait(struct pipeline *pipeline, struct process *process, pid_t tid, struct stack *stack,
 		     struct wait_stack *wait)
 {
@@ -186,7 +186,7 @@ static int keep_wait(struct pipeline *pipeline, struct process *process, pid_t t
 	return waits_stack(pipeline->off_cpu.waits, process->pid, tid, wait);
 }
 
-/* A thread that waits may be one that runs an event loop. */
+/* A waiting thread may run an event loop. */
 static void note_loop(struct pipeline *pipeline, const struct process *process, pid_t tid, enum thread_state state)
 {
 	if (pipeline->options.pending_tasks && process->runtime && (state == STATE_IO || state == STATE_SLEEP))
@@ -207,7 +207,7 @@ static int keep_switch(struct pipeline *pipeline, const struct sample *sample, s
 	return keep_wait(pipeline, process, sample->tid, stack, &wait);
 }
 
-/* Where only some samples were asked for, nobody knows whether it is of them. */
+/* With a filter, skip unsampled time: no stack shows whether it passes. */
 int pipeline_take_unsampled(struct pipeline *pipeline, const struct capture_event *event)
 {
 	struct sample_row row = {
@@ -226,14 +226,14 @@ int pipeline_take_unsampled(struct pipeline *pipeline, const struct capture_even
 	if (!filter_wants_all(&pipeline->filter))
 		return 0;
 	r = intern_unsampled(&pipeline->intern, pipeline->batch, &id);
-	/* The record of its fork may be lost. At the end it may be evicted, and has its row. */
+	/* The record of its fork may be lost. At the end, an evicted process already has its row. */
 	if (r >= 0 && !event->unsampled.is_of_process)
 		r = pipeline_know_process(pipeline, row.pid, &process);
 	if (r >= 0)
 		r = pipeline_know_thread(pipeline, row.pid, row.tid, event->time_ns, &thread);
 	if (r < 0)
 		return r;
-	/* The main thread may have ended, and be evicted. */
+	/* The main thread may have ended and been evicted. */
 	if (pipeline->n_threads > n_before)
 		pipeline->threads[thread].is_fallback = event->unsampled.is_of_process;
 	row.stack = id;
@@ -252,7 +252,7 @@ static int add_tasks(struct pipeline *pipeline, struct process *process, const s
 	return task_frames_add(&pipeline->tasks, process->runtime, sample->tid, stack);
 }
 
-/* Whether a sample's thread was asked for; one that was not costs no more than this. */
+/* Check the thread first, so that an unwanted sample costs no more than this. */
 static bool is_wanted(struct pipeline *pipeline, const struct process *process, const struct sample *sample)
 {
 	if (filter_wants_thread(&pipeline->filter, process->runtime, sample->pid, sample->tid, sample->time_ns))
@@ -261,7 +261,7 @@ static bool is_wanted(struct pipeline *pipeline, const struct process *process, 
 	return false;
 }
 
-/* Nothing was captured of it. */
+/* A polled sample has no captured data. */
 int pipeline_take_polled(struct pipeline *pipeline, const struct sample *sample)
 {
 	struct process *process;
@@ -288,9 +288,9 @@ int pipeline_take_polled(struct pipeline *pipeline, const struct sample *sample)
 }
 
 /*
- * Of a thread whose stack's beginning is known, samples need not be read at once, where frames are read inside
- * the interrupt. One that runs on several stacks in turns is not told of each time. While code comes
- * and goes samples are read at once all the same: its file may be gone soon.
+ * If BPF reads the frames and the stack's start is known, samples of the thread can wait in the ring. A thread that
+ * alternates between stacks is noted only from time to time. While code is being mapped, read samples at once: its file
+ * may be gone soon.
  */
 static void note_stack(struct pipeline *pipeline, const struct process *process, const struct sample *sample)
 {
@@ -308,7 +308,7 @@ static void note_stack(struct pipeline *pipeline, const struct process *process,
 	thread->stack_noted_ns = sample->time_ns;
 }
 
-/* ---- Tasks that wait ---- */
+/* ---- Waiting tasks ---- */
 
 static int keep_pending(struct pipeline *pipeline, const struct process *process, uint64_t time_ns,
 			const struct stack *stack)
@@ -323,7 +323,7 @@ static int keep_pending(struct pipeline *pipeline, const struct process *process
 	return r < 0 ? r : pending_tasks_keep(&pipeline->pending, id);
 }
 
-/* Tasks that wait at the same place are one row. */
+/* Tasks that wait in the same stack share a row. */
 static int put_pending(struct pipeline *pipeline, const struct event_loop *loop, enum verdict verdict, uint64_t weight,
 		       uint64_t time_ns)
 {
@@ -349,7 +349,7 @@ static int put_pending(struct pipeline *pipeline, const struct event_loop *loop,
 	return r;
 }
 
-/* The thread was in one system call all the time, so none of its tasks has moved. */
+/* The thread stayed in one system call, so none of its tasks has moved. */
 static bool was_still(pid_t pid, pid_t tid, const struct proc_call *before)
 {
 	struct proc_call now;
@@ -404,7 +404,7 @@ static int read_due_loops(struct pipeline *pipeline)
 	return r;
 }
 
-/* One that is over by now, or that may not be looked at, stays without a stack. */
+/* A wait that has ended, or a thread that may not be read, stays without a stack. */
 static int look(struct pipeline *pipeline, pid_t pid, pid_t tid)
 {
 	struct wait_stack wait = { .from_ns = monotonic_ns() };
@@ -453,8 +453,8 @@ static bool stands_still(const struct pipeline *pipeline, const struct sample *s
 }
 
 /*
- * While the sampled thread stands still its memory is as of the sample. Where it went on meanwhile, or
- * something did not fit, captured bytes have to tell what of memory is.
+ * While the sampled thread is descheduled, its memory is as it was at the sample. If it ran meanwhile, or the stacks
+ * did not match, check memory against the captured bytes.
  */
 static int make_stack(struct pipeline *pipeline, struct process *process, struct sample *sample, struct stack *ret)
 {
@@ -499,7 +499,7 @@ int pipeline_take_sample(struct pipeline *pipeline, const struct sample *capture
 		return r;
 	r = sample->is_switch ? keep_switch(pipeline, sample, process, &stack)
 			      : put_sample(pipeline, sample, process, &stack, &gil_state);
-	/* Tasks are read from memory, right after the sample. */
+	/* With async, tasks are read from memory right after the sample, so samples cannot wait. */
 	if (r >= 0 && pipeline->capture && !pipeline->options.async)
 		note_stack(pipeline, process, sample);
 	return r;

@@ -23,39 +23,39 @@
 
 #define FIRST_INLINED_FRAME (1LL << 32)
 
-/* How long the recorder waits for debuginfod servers, all questions together. */
+/* Total time the recorder waits for debuginfod servers. */
 enum { SERVER_PATIENCE_S = 30 };
 
 enum { NAMES_BETWEEN_TRIMS = 16 };
 
 struct named_module {
 	int64_t id;
-	const struct module *module; /* NULL: not seen by this process */
+	const struct module *module; /* NULL: not mapped in this run */
 	struct build_id build_id;
-	struct symbol_module *symbols; /* opened at the first look-up */
+	struct symbol_module *symbols; /* opened at the first lookup */
 	bool tried;
 };
 
-/* Functions that have an id. */
+/* Functions with an id. */
 struct function_set {
 	struct interner texts; /* names and files */
 	struct interner keys;  /* struct function_key */
-	uint32_t *ids;         /* of each key */
+	uint32_t *ids;         /* indexed by key */
 	size_t allocated;
 };
 
 struct symbol_writer {
 	struct store *store;
 	struct symbol_finder finder;
-	struct symbol_search *search; /* of the recorder's own finder */
+	struct symbol_search *search; /* for the recorder's own finder */
 	bool without_files;
 	struct named_module *modules;
 	size_t n_modules, modules_allocated;
 	struct id_map module_index; /* id -> index */
 	struct function_set functions;
 	uint32_t n_functions;
-	uint32_t n_known;   /* those that were in the file before: their rows may be less than is found now */
-	uint8_t *refreshed; /* by function id, n_known + 1 of them */
+	uint32_t n_known;   /* number of functions from an existing file, whose rows may be less complete */
+	uint8_t *refreshed; /* indexed by function id, n_known + 1 entries */
 	int64_t n_inlined;
 	struct new_frame *waiting;
 	size_t first_waiting, n_waiting, waiting_allocated;
@@ -63,18 +63,18 @@ struct symbol_writer {
 	bool kernel_tried;
 	struct generated_names *generated;
 	struct stale_places stale;
-	bool refresh_generated; /* programs may have written since */
+	bool refresh_generated; /* programs may have written new names */
 	struct page_trim trim;
-	struct name_client *client; /* finds names in another process; NULL: they are found here */
+	struct name_client *client; /* resolves names in another process; NULL: in this one */
 };
 
 /* ---- Functions ---- */
 
-/* What tells functions apart; without padding. */
+/* What identifies a function; without padding. */
 struct function_key {
 	int64_t module;
 	uint32_t kind, first_line;
-	uint32_t name, file; /* numbers among the texts, plus 1; 0: none */
+	uint32_t name, file; /* text numbers plus 1; 0: none */
 };
 
 static void function_set_done(struct function_set *set)
@@ -92,7 +92,7 @@ static int number_of_text(struct function_set *set, const char *text, uint32_t *
 	return r;
 }
 
-/* *ret: where the function's id is kept, 0 until it has one; valid until the next call. */
+/* *ret points to the function's id, 0 until it has one; valid until the next call. */
 static int find_function(struct function_set *set, const struct function_row *row, uint32_t **ret)
 {
 	struct function_key key = { .module = row->module, .kind = row->kind, .first_line = (uint32_t)row->first_line };
@@ -100,7 +100,10 @@ static int find_function(struct function_set *set, const struct function_row *ro
 	int r;
 
 	r = number_of_text(set, row->name, &key.name);
-	/* Of native ones the file may be a header, line by line; not of those that name their start. */
+	/*
+	 * The file of a native function may be a header and vary by line, so compare it only if the first line is
+	 * known.
+	 */
 	if (r >= 0 && (row->kind == FRAME_PYTHON || row->first_line > 0))
 		r = number_of_text(set, row->file, &key.file);
 	if (r >= 0)
@@ -148,7 +151,7 @@ static int copy_function(const struct function_set *from, struct function_set *t
 	return r;
 }
 
-/* The recorder's way to a module's names. */
+/* Open a module's symbols for the recorder. */
 static int open_recorded(void *data, int64_t module_id, struct symbol_module **ret)
 {
 	struct symbol_writer *names = data;
@@ -179,7 +182,7 @@ int symbol_writer_new(struct store *store, const struct symbol_finder *finder, s
 	if (!names)
 		return -ENOMEM;
 	names->store = store;
-	page_trim_init(&names->trim, 16 << 20, 24 << 20); /* rings take about 8 MiB */
+	page_trim_init(&names->trim, 16 << 20, 24 << 20); /* rings need about 8 MiB */
 	names->finder = finder ? *finder : (struct symbol_finder){ .open = open_recorded, .data = names };
 	r = generated_names_new(&names->generated);
 	if (r >= 0 && !finder)
@@ -275,7 +278,7 @@ int symbol_writer_put_modules(struct symbol_writer *names, const struct new_modu
 	return 0;
 }
 
-/* What the file says of a function may come from less than there is now. */
+/* A function's row in the file may come from less debug information than is available now. */
 static int refresh_function(struct symbol_writer *names, uint32_t id, const struct function_row *row)
 {
 	if (id > names->n_known || names->refreshed[id])
@@ -284,7 +287,7 @@ static int refresh_function(struct symbol_writer *names, uint32_t id, const stru
 	return store_refresh_function(names->store, id, row);
 }
 
-/* The id of a function, its row put where it is new. */
+/* Return the id of a function; put its row if it is new. */
 static int put_function(struct symbol_writer *names, struct function_row *row, int64_t *ret)
 {
 	uint32_t *id;
@@ -356,7 +359,7 @@ static int put_python(struct symbol_writer *names, const struct new_frame *frame
 	return store_put_frame(names->store, &row);
 }
 
-/* Its name tells what it is, where nothing else does. */
+/* A task's only identity is its name. */
 static int put_task(struct symbol_writer *names, const struct new_frame *frame)
 {
 	CLEANUP(freep) char *name = NULL;
@@ -399,10 +402,10 @@ static void open_kernel(struct symbol_writer *names)
 	if (names->kernel_tried)
 		return;
 	names->kernel_tried = true;
-	(void)kernel_symbols_open(names->finder.kallsyms, &names->kernel); /* hidden: frames stay "[kernel]" */
+	(void)kernel_symbols_open(names->finder.kallsyms, &names->kernel); /* on error, frames stay "[kernel]" */
 }
 
-/* A file must not tell where this boot has put the kernel: an address without a place is left out. */
+/* A file must not reveal the kernel's base address: drop an address that has no position-independent form. */
 static bool find_kernel_place(struct symbol_writer *names, struct new_frame *frame)
 {
 	open_kernel(names);
@@ -413,7 +416,7 @@ static int wait_for_name(struct symbol_writer *names, const struct new_frame *fr
 {
 	int r;
 
-	/* What names anonymous code goes with its process. */
+	/* Symbols of anonymous code disappear with its process, so resolve them now. */
 	if (names->without_files && (frame->module_id || frame->kind == FRAME_KERNEL))
 		return 0;
 	r = grow(&names->waiting, names->n_waiting, &names->waiting_allocated, sizeof *names->waiting);
@@ -460,7 +463,7 @@ int symbol_writer_put_frames(struct symbol_writer *names, const struct new_frame
 	return r;
 }
 
-/* *ret is NULL where there are none. */
+/* *ret is NULL if there are none. */
 static int symbols_of(struct symbol_writer *names, int64_t module_id, struct symbol_module **ret)
 {
 	const struct id_slot *slot = id_map_find(&names->module_index, (uint64_t)module_id);
@@ -526,7 +529,7 @@ static int put_symbol(struct symbol_writer *names, const struct new_frame *frame
 	return put_function(names, &function, ret);
 }
 
-/* The functions at a place, innermost first. Returns how many, 0 where nothing is known. */
+/* The functions at an address, innermost first. Returns their number, 0 if unknown. */
 static int look_up_native(struct symbol_writer *names, const struct new_frame *frame, struct symbol *found, size_t max)
 {
 	struct symbol_module *symbols = NULL;
@@ -539,7 +542,7 @@ static int look_up_native(struct symbol_writer *names, const struct new_frame *f
 	return r == -ENOMEM ? r : MAX(r, 0);
 }
 
-/* Functions that were inlined become frames of their own: outermost first, each into the one before. */
+/* Each inlined function becomes a frame, outermost first, with a reference to the one it is inlined into. */
 static int put_native(struct symbol_writer *names, const struct new_frame *frame, const struct symbol *found, int n)
 {
 	int64_t function, into = 0;
@@ -570,9 +573,8 @@ static int put_native(struct symbol_writer *names, const struct new_frame *frame
 }
 
 /*
- * A trampoline of CPython's only leads to the evaluation of its function. Where
- * the interpreter's own frames are in the stack, the trampoline is internal; where they could
- * not be read, it is all that tells of the function, and stands for it.
+ * A CPython trampoline only calls the evaluation of its function. If the stack has the Python frames, the trampoline is
+ * internal. If they could not be read, the trampoline alone names the function and stands for it.
  */
 static int put_generated(struct symbol_writer *names, const struct new_frame *frame,
 			 const struct generated_symbol *symbol)
@@ -601,8 +603,8 @@ static int put_generated(struct symbol_writer *names, const struct new_frame *fr
 }
 
 /*
- * What calls an evaluation from anonymous memory is such a trampoline, also before its name has
- * been written down: CPython buffers its jitdump.
+ * Anonymous code that calls an evaluation is such a trampoline, even before its name is written: CPython buffers its
+ * jitdump.
  */
 static int put_nameless(struct symbol_writer *names, const struct new_frame *frame)
 {
@@ -658,7 +660,7 @@ static int name_native(struct symbol_writer *names, const struct new_frame *fram
 	return n > 0 ? put_native(names, frame, found, n) : n;
 }
 
-/* The frame's address is a place (kernel_symbols_place()). Returns 1 where it was named. */
+/* The frame's address is a place (kernel_symbols_place()). Returns 1 if it was named. */
 static int name_kernel(struct symbol_writer *names, const struct new_frame *frame)
 {
 	struct function_row function = { .kind = FRAME_KERNEL };
@@ -788,7 +790,7 @@ int symbol_writer_look_up(struct symbol_writer *names, size_t max)
 }
 
 struct kept_functions {
-	uint8_t *is_kept; /* by id */
+	uint8_t *is_kept; /* indexed by function id */
 	uint32_t n;
 };
 

@@ -34,7 +34,7 @@ static int put_some(struct task_frames *room, const struct frame *frames, size_t
 	return r;
 }
 
-/* "Task-12": nobody gave it a name, and there may be very many of them. */
+/* Whether the name is a default like "Task-12", of which there may be very many. */
 static bool is_counted(const char *name)
 {
 	static const char prefix[] = "Task-";
@@ -45,7 +45,7 @@ static bool is_counted(const char *name)
 	return *name && strspn(name, "0123456789") == strlen(name);
 }
 
-/* One without a name of its own goes by its coroutine's. */
+/* A task with a default name gets its coroutine's name. */
 static int put_task(struct task_frames *room, const char *name, const struct py_code *coroutine)
 {
 	struct frame frame = { .kind = FRAME_TASK };
@@ -71,7 +71,7 @@ int task_frames_put_waiting(struct task_frames *room, const struct py_task_link 
 	return r < 0 ? r : put_task(room, link->name, outermost);
 }
 
-/* The frame of the running task's coroutine; n_frames: it is not there. */
+/* Index of the running task's coroutine frame; n_frames: not found. */
 static size_t find_coroutine(const struct stack *stack, uint64_t address)
 {
 	size_t i = 0;

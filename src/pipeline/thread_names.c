@@ -7,14 +7,14 @@
 #include "base/util.h"
 
 /*
- * Reading the names takes one part in READ_SHARE of the time at most; one in MISSING_SHARE while a thread is asked for
- * that began after the last reading.
+ * Reading names takes at most 1/READ_SHARE of the time; 1/MISSING_SHARE while a requested thread is newer than the last
+ * read.
  */
 enum { NAMES_SERVE_NS = 20000000, READ_SHARE = 500, MISSING_SHARE = 50 };
 
 struct process_names {
 	struct py_thread_names names;
-	uint64_t missing_ns, next_ns; /* CLOCK_MONOTONIC: until then these serve a thread that is not among them, all */
+	uint64_t missing_ns, next_ns; /* CLOCK_MONOTONIC: next read for an unlisted thread, and for any */
 };
 
 void thread_names_done(struct thread_names *names)
@@ -33,7 +33,7 @@ static struct process_names *find(const struct thread_names *names, pid_t pid)
 	return slot ? &names->processes[slot->id] : NULL;
 }
 
-/* NULL: no memory. */
+/* NULL: out of memory. */
 static struct process_names *find_or_add(struct thread_names *names, pid_t pid)
 {
 	struct process_names *found = find(names, pid);
@@ -52,7 +52,7 @@ static void read_names(struct process_names *process, struct py_runtime *runtime
 	uint64_t began_ns = thread_cpu_ns(), took_ns;
 
 	py_thread_names_done(&process->names);
-	(void)py_thread_names_read(runtime, &process->names); /* threads that cannot be read have no name */
+	(void)py_thread_names_read(runtime, &process->names); /* unreadable threads have no name */
 	took_ns = thread_cpu_ns() - began_ns;
 	process->missing_ns = time_ns + MAX(took_ns * MISSING_SHARE, (uint64_t)NAMES_SERVE_NS);
 	process->next_ns = time_ns + MAX(took_ns * READ_SHARE, (uint64_t)NAMES_SERVE_NS);
@@ -80,7 +80,7 @@ const char *thread_names_find(struct thread_names *names, struct py_runtime *run
 	return py_thread_name(&process->names, state.ident);
 }
 
-/* The numbers of processes come again, so the slot stays, for the next one that has it. */
+/* PIDs are reused, so the slot stays for the next process. */
 void thread_names_forget(struct thread_names *names, pid_t pid)
 {
 	struct process_names *process = find(names, pid);

@@ -14,7 +14,7 @@
 static const struct {
 	long number;
 	enum thread_state state;
-	int n_descriptors; /* which argument counts what is waited for, from 1; 0: none does */
+	int n_descriptors; /* the argument that counts descriptors, from 1; 0: none */
 } calls[] = {
 	{ SYS_nanosleep, STATE_SLEEP, 0 },  { SYS_clock_nanosleep, STATE_SLEEP, 0 },
 	{ SYS_futex, STATE_LOCK, 0 },       { SYS_flock, STATE_LOCK, 0 },
@@ -54,10 +54,10 @@ static const struct {
 #ifdef SYS_vfork
 	{ SYS_vfork, STATE_CHILD, 0 },
 #endif
-	{ SYS_clone, STATE_CHILD, 0 }, /* as vfork(2) */
+	{ SYS_clone, STATE_CHILD, 0 }, /* blocks like vfork(2) */
 };
 
-/* Files are locked by a call that does other things, too. Source: include/uapi/asm-generic/fcntl.h. */
+/* fcntl(2) also locks files. Source: include/uapi/asm-generic/fcntl.h. */
 static bool locks_file(const struct proc_call *call)
 {
 	enum { SETLKW = 7, OFD_SETLKW = 38 };
@@ -72,7 +72,7 @@ static enum thread_state lock_state(const struct proc_call *call, struct py_runt
 	return STATE_LOCK;
 }
 
-/* A sleep that was interrupted goes on by a system call of its own, with the same arguments. */
+/* After a signal, the kernel resumes a sleep through restart_syscall(2), with the same arguments. */
 static enum thread_state restarted_state(const struct proc_call *call, struct py_runtime *runtime, pid_t tid)
 {
 	struct proc_call futex = *call;

@@ -33,20 +33,20 @@ struct thread {
 	enum activity activity;
 	bool is_preempted;
 	bool has_stack, has_last;
-	bool is_queued; /* to be looked at */
+	bool is_queued; /* in a queue, to have its stack read */
 	unsigned cpu;
-	uint64_t since_ns; /* from when on its present activity is to be put */
+	uint64_t since_ns; /* start of the part of the current activity that is not reported yet */
 	uint64_t owed_run_ns;
 	struct kind {
 		uint64_t owed_ns, since_ns;
-		struct wait_stack seen; /* the last one with a stack */
+		struct wait_stack seen; /* the last wait with a stack */
 		bool has_seen;
 	} kinds[2][2];           /* blocked, preempted; short, long */
-	struct wait_stack stack; /* of this wait, or of one that is still to be told of */
-	struct wait_stack last;  /* of the last time that it left */
+	struct wait_stack stack; /* of the current wait, or of one not reported yet */
+	struct wait_stack last;  /* of the last switch-out */
 };
 
-/* Whose wait is to be looked at, in the order of since_ns. */
+/* Threads whose stack is to be read, ordered by since_ns. */
 struct queue {
 	struct queued {
 		uint32_t thread;
@@ -125,7 +125,7 @@ static int add(struct waits *waits, pid_t pid, pid_t tid, enum activity activity
 	return 0;
 }
 
-/* One that nobody has told of did until now what it has just been found at the end of. -ESRCH: it has ended. */
+/* A thread that is new has spent the time up to now with the activity that ends now. -ESRCH: it has ended. */
 static int know(struct waits *waits, pid_t pid, pid_t tid, enum activity until_now, uint64_t time_ns,
 		struct thread **ret)
 {
@@ -135,7 +135,7 @@ static int know(struct waits *waits, pid_t pid, pid_t tid, enum activity until_n
 	if (!thread)
 		return add(waits, pid, tid, until_now, time_ns, ret);
 	if (thread->activity == ENDED)
-		return -ESRCH; /* its last steps; another one of that number would have been made */
+		return -ESRCH; /* its last instructions; a new thread with this TID would have been reported */
 	if (thread->activity == UNKNOWN)
 		thread->activity = until_now;
 	thread->pid = pid;
@@ -143,7 +143,7 @@ static int know(struct waits *waits, pid_t pid, pid_t tid, enum activity until_n
 	return 0;
 }
 
-/* ---- Stretches ---- */
+/* ---- Intervals ---- */
 
 static int put(struct waits *waits, const struct thread *thread, enum thread_state state, uint64_t since_ns,
 	       uint64_t weight, const struct wait_stack *stack)
@@ -174,7 +174,7 @@ static int put_owed(struct waits *waits, struct thread *thread, bool is_preempte
 	return put(waits, thread, state, kind->since_ns, weight, kind->has_seen ? &kind->seen : NULL);
 }
 
-/* A wait that has no stack. */
+/* Collect the time of waits without a stack. */
 static int owe(struct waits *waits, struct thread *thread, uint64_t weight, uint64_t now_ns)
 {
 	bool is_preempted = thread->is_preempted, is_long = weight >= WAIT_SHORT_NS;
@@ -186,7 +186,7 @@ static int owe(struct waits *waits, struct thread *thread, uint64_t weight, uint
 	return span(kind->since_ns, now_ns) < MAX_OWED_NS ? 0 : put_owed(waits, thread, is_preempted, is_long);
 }
 
-/* Whether the stack is of the wait that ends now. One of the past is of no use any more. */
+/* Whether the stack belongs to the wait that ends now. An older stack is dropped. */
 static bool takes_stack(struct thread *thread, uint64_t now_ns)
 {
 	if (!thread->has_stack)
@@ -215,7 +215,7 @@ static int put_wait(struct waits *waits, struct thread *thread, uint64_t now_ns)
 		   &stack);
 }
 
-/* What it ran, and nobody sampled. */
+/* Report run time that no sample covers. */
 static int put_rest(struct waits *waits, struct thread *thread, uint64_t now_ns)
 {
 	uint64_t weight = thread->owed_run_ns;
@@ -226,7 +226,7 @@ static int put_rest(struct waits *waits, struct thread *thread, uint64_t now_ns)
 		       : 0;
 }
 
-/* One that never switched ran all the time, or waited: then it was met doing so. */
+/* A thread that never switched either ran all the time or waited; a stack shows which. */
 static bool ran_to_the_end(const struct thread *thread)
 {
 	return thread->activity == RUNS ||
@@ -249,7 +249,7 @@ static int put_last(struct waits *waits, struct thread *thread, uint64_t now_ns)
 	return r;
 }
 
-/* ---- Who is to be looked at ---- */
+/* ---- Threads to read ---- */
 
 static int enqueue(struct waits *waits, struct thread *thread)
 {
@@ -276,7 +276,7 @@ static bool next_of(struct waits *waits, struct queue *queue, uint64_t before_ns
 		const struct queued *queued = &queue->items[queue->first++];
 		struct thread *thread = &waits->threads[queued->thread];
 
-		/* It may have gone on since, and even have come again. */
+		/* The thread may have run since, and even waited again. */
 		if (!thread->is_queued || thread->since_ns != queued->since_ns)
 			continue;
 		thread->is_queued = false;
@@ -294,7 +294,7 @@ bool waits_next(struct waits *waits, uint64_t before_ns, pid_t *ret_pid, pid_t *
 	       next_of(waits, &waits->queue[1], span(WAIT_SHORT_NS, before_ns), ret_pid, ret_tid, ret_since);
 }
 
-/* ---- What is told ---- */
+/* ---- Events ---- */
 
 void waits_begin(struct waits *waits, uint64_t time_ns)
 {
@@ -330,7 +330,7 @@ int waits_exec(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns)
 	int r = 0;
 
 	time_ns = MAX(time_ns, waits->began_ns);
-	/* The others of its threads are no more, and it has the main one's number now. */
+	/* exec ends all other threads; the caller gets the leader's TID. */
 	for (size_t i = 0; i < waits->n && r >= 0; i++)
 		if (waits->threads[i].pid == pid && waits->threads[i].tid != tid)
 			r = put_last(waits, &waits->threads[i], time_ns);
@@ -339,7 +339,7 @@ int waits_exec(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns)
 	return r;
 }
 
-/* The stack that it left with is known: nobody need look at it. */
+/* The stack of this switch-out is known, so the thread need not be read. */
 static void note_leaving(struct thread *thread)
 {
 	thread->last = thread->stack;
@@ -347,7 +347,7 @@ static void note_leaving(struct thread *thread)
 	thread->is_queued = false;
 }
 
-/* What was taken in this very switch, just before it was told of, is the wait's that begins. */
+/* A sample of this switch comes just before its record; its stack belongs to the wait that begins. */
 static void settle_stack(struct thread *thread, uint64_t time_ns)
 {
 	struct wait_stack *stack = &thread->stack;
@@ -392,7 +392,7 @@ int waits_enter(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns)
 	r = know(waits, pid, tid, WAITS, time_ns, &thread);
 	if (r < 0)
 		return r == -ESRCH ? 0 : r;
-	/* Of a thread that got the main one's number as it ran another program it may be told late. */
+	/* After an exec outside the main thread, this record may be older than since_ns. */
 	time_ns = MAX(time_ns, thread->since_ns);
 	if (thread->activity == WAITS)
 		r = put_wait(waits, thread, time_ns);
@@ -410,7 +410,7 @@ int waits_exit(struct waits *waits, pid_t tid, uint64_t time_ns)
 	time_ns = MAX(time_ns, waits->began_ns);
 	if (!thread)
 		return 0;
-	if (thread->activity == WAITS) { /* who ends runs: the record of its return was lost */
+	if (thread->activity == WAITS) { /* an ending thread runs: the record of its return was lost */
 		waits->sums.unknown_ns += span(thread->since_ns, time_ns);
 		thread->activity = RUNS;
 		thread->since_ns = time_ns;
@@ -469,7 +469,7 @@ int waits_stack(struct waits *waits, pid_t pid, pid_t tid, const struct wait_sta
 	return 0;
 }
 
-/* The stack is proven up to here, and goes on to be. */
+/* Report the wait up to here with its stack, which stays valid for the rest. */
 static int put_portion(struct waits *waits, struct thread *thread, uint64_t until_ns)
 {
 	struct wait_stack stack = thread->stack;

@@ -29,18 +29,18 @@ struct writer {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	/* Under the lock. */
+	/* Protected by the lock. */
 	struct batch *first, **last;
 	struct batch *spare;
 	struct stale_places stale;
 	bool stopping, stop_without_names;
-	/* Written by the thread, read by anybody. */
+	/* Written by the thread, read by any. */
 	_Atomic int error;
 	_Atomic bool has_stale;
 	_Atomic int64_t bytes;
 	_Atomic uint64_t n_written, n_dropped;
 	_Atomic bool wants_renewal;
-	bool drops; /* its capabilities, down to: */
+	bool drops; /* reduce the thread's capabilities to these: */
 	uint64_t capabilities;
 };
 
@@ -67,7 +67,7 @@ static int put_rows(struct store *store, struct records *records, const struct b
 	return r;
 }
 
-/* Strings of rows point into the batch only once it stands still. */
+/* Row strings may point into the batch only when its arrays no longer move. */
 static void settle_strings(struct batch *batch)
 {
 	for (size_t i = 0; i < batch->n_processes; i++) {
@@ -101,7 +101,7 @@ static int write_batch(struct writer *writer, struct batch *batch)
 	return r;
 }
 
-/* Afterwards the oldest may have to go. A renewal is asked for once, until it has come. */
+/* Drop the oldest samples if necessary. Request a new tree once, until it comes. */
 static int trim(struct writer *writer, const struct batch *batch)
 {
 	size_t n_rows = batch->n_samples + batch->n_stacks + batch->n_frames;
@@ -139,7 +139,7 @@ static int name_some(struct writer *writer)
 	return r;
 }
 
-/* Waits for work. NULL: name frames, or the end when *ret_end. */
+/* Wait for work. NULL: resolve names, or end if *ret_end. */
 static struct batch *next_batch(struct writer *writer, bool *ret_end)
 {
 	struct batch *batch;
@@ -201,7 +201,7 @@ static void *writer_main(void *data)
 	return NULL;
 }
 
-/* Before the thread is there: see confined.h. */
+/* Start before any thread: see confined.h. */
 static int confine_names(struct symbol_writer *names)
 {
 	struct name_client *client;
