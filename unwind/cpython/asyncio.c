@@ -20,23 +20,23 @@
 
 enum {
 	WORD = sizeof(uint64_t),
-	MAX_STRUCTURE = 1 << 20, /* bytes: larger ones are no offsets */
+	MAX_STRUCTURE = 1 << 20, /* bytes; larger values cannot be offsets */
 	MAX_VARIABLES = 1 << 16, /* bytes */
 	MAX_TASK_BYTES = 1 << 10,
-	MAX_VARIABLES_KEPT = 64, /* of one function */
-	MAX_AWAITERS = 1 << 10,  /* of one task */
+	MAX_VARIABLES_KEPT = 64, /* per function */
+	MAX_AWAITERS = 1 << 10,  /* per task */
 	FORGET_AFTER = 256,      /* samples */
 	MAX_LOOPS = 16,
 };
 
-/* What the section says (Modules/_asynciomodule.c, 3.14 and 3.15), in its order. */
+/* The section's layout, in this order (Modules/_asynciomodule.c, 3.14 and 3.15). */
 struct asyncio_offsets {
 	uint64_t task_bytes, name, awaited_by, is_task, awaited_by_is_set, coroutine, node;
 	uint64_t interpreter_bytes, interpreter_tasks;
 	uint64_t thread_bytes, running_loop, running_task, thread_tasks;
 };
 
-/* What a link of a chain points to. */
+/* Memory that a link of a chain refers to. */
 struct link_memory {
 	char *name;
 	struct py_frames frames;
@@ -48,21 +48,21 @@ struct known_loop {
 
 struct asyncio {
 	bool has_offsets;
-	uint64_t section; /* that they were read from */
+	uint64_t section; /* address the offsets were read from */
 	struct asyncio_offsets offsets;
-	uint64_t variables_bytes; /* in 3.6: of asyncio's C code, from symbols.asyncio on */
-	unsigned generation;      /* of the address space, at the last search */
+	uint64_t variables_bytes; /* size of the variables of asyncio's C code in 3.6, from symbols.asyncio on */
+	unsigned generation;      /* generation of the address space at the last search */
 	bool has_looked;
-	uint64_t coroutine_at; /* in tasks written in C, up to 3.13; 0: not found yet */
-	bool has_names;        /* behind it */
+	uint64_t coroutine_at; /* offset in tasks written in C, up to 3.13; 0: not found yet */
+	bool has_names;        /* a name follows the coroutine */
 	struct known_loop loops[MAX_LOOPS];
 	unsigned n_loops, age;
-	uint64_t interpreter, running_tasks; /* its dict of them, up to 3.13; 0: not found */
-	bool has_no_tasks;                   /* it was looked for */
+	uint64_t interpreter, running_tasks; /* dict of running tasks, up to 3.13; 0: not found */
+	bool has_no_tasks;                   /* a search found no dict */
 	struct link_memory links[PY_MAX_LINKS];
 };
 
-/* What a task is made of, each 0 where it has none. */
+/* Fields of a task; 0: none. */
 struct parts {
 	uint64_t coroutine, name, future;
 };
@@ -98,9 +98,9 @@ static bool has_lists(const struct py_runtime *runtime)
 	return runtime->layout.field[TASKS] == TASKS_LISTS;
 }
 
-/* ---- What asyncio says of itself ---- */
+/* ---- Offsets and variables of asyncio ---- */
 
-/* Up to 3.6 tasks may hang on variables of the C code that are no attribute of anything. */
+/* Up to 3.6, only variables of the C code, which are no attributes, may refer to tasks. */
 static void find_variables(struct py_runtime *runtime, struct elf_file *elf, int64_t bias)
 {
 	struct elf_segment segment;
@@ -174,7 +174,7 @@ static bool can_be(const struct asyncio_offsets *offsets)
 	       is_inside(offsets->awaited_by_is_set, 1, offsets->task_bytes);
 }
 
-/* NULL: not known, or no memory. */
+/* NULL: unknown, or out of memory. */
 static const struct asyncio_offsets *offsets_of(struct py_runtime *runtime)
 {
 	struct asyncio *asyncio = asyncio_of(runtime);
@@ -193,7 +193,7 @@ static const struct asyncio_offsets *offsets_of(struct py_runtime *runtime)
 
 /* ---- One task ---- */
 
-/* Of three digits at most: a thread's or task's number; of others the lower part. */
+/* Read an int of up to three digits, enough for a thread's or task's number; of larger ones, the low part. */
 static int read_number(struct py_runtime *runtime, uint64_t object, uint64_t *ret)
 {
 	enum { MAX_DIGITS = 3, DIGIT_BITS = 30, TAG_BITS = 3 };
@@ -220,7 +220,7 @@ static int read_number(struct py_runtime *runtime, uint64_t object, uint64_t *re
 	return 0;
 }
 
-/* A name that nobody has asked for is kept as its number, from 3.12. -ENOMEM. */
+/* From 3.12 on, a default name is stored as its number. -ENOMEM. */
 static int read_name(struct py_runtime *runtime, uint64_t object, char **ret)
 {
 	struct object_type type;
@@ -239,7 +239,7 @@ static int read_name(struct py_runtime *runtime, uint64_t object, char **ret)
 	return *ret ? 0 : -ENOMEM;
 }
 
-/* By the words of a task written in C. False: no coroutine among them. */
+/* Find the coroutine among the words of a task written in C. False: there is none. */
 static bool find_coroutine(struct py_runtime *runtime, struct asyncio *asyncio, uint64_t task, int64_t n_bytes)
 {
 	struct object_type type;
@@ -279,7 +279,7 @@ static int parts_in_c(struct py_runtime *runtime, uint64_t task, int64_t n_bytes
 	return 0;
 }
 
-/* An attribute, 0 where there is none. */
+/* An attribute; 0: none. */
 static uint64_t attribute(struct py_runtime *runtime, uint64_t object, const char *name)
 {
 	uint64_t value;
@@ -322,7 +322,7 @@ static int add_awaiter(struct py_tasks *tasks, size_t task, size_t awaiter)
 	return r;
 }
 
-/* 0 also where it is none, or has ended. -ENOMEM. */
+/* Returns 0 also if the object is no task or has ended. -ENOMEM. */
 static int add_task(struct py_runtime *runtime, uint64_t address, struct py_tasks *tasks)
 {
 	struct py_task *task;
@@ -354,7 +354,7 @@ static int add_task(struct py_runtime *runtime, uint64_t address, struct py_task
 	return r;
 }
 
-/* From 3.14: a circle of nodes, one of them the head. */
+/* From 3.14 on: a circular list with a head node. */
 static int add_list(struct py_runtime *runtime, const struct asyncio_offsets *offsets, uint64_t head,
 		    struct py_tasks *tasks)
 {
@@ -383,7 +383,7 @@ static int add_listed(struct py_runtime *runtime, const struct thread_slot *slot
 	return add_list(runtime, offsets, slot->state + offsets->thread_tasks, tasks);
 }
 
-/* A dict by loops; those of types are by names, or by numbers. */
+/* Whether a dict's keys are loops; type dicts have names or numbers as keys. */
 static bool is_by_loops(struct py_runtime *runtime, uint64_t dict)
 {
 	struct object_type type;
@@ -399,7 +399,7 @@ static bool is_by_loops(struct py_runtime *runtime, uint64_t dict)
 	return r == 0;
 }
 
-/* One of these variables, by what it refers to: one is a WeakSet, and one a dict (Modules/_asynciomodule.c, 3.6). */
+/* Find a variable by the type it refers to: one is a WeakSet, one a dict (Modules/_asynciomodule.c, 3.6). */
 static int find_variable(struct py_runtime *runtime, const char *type_name, uint64_t *ret)
 {
 	uint64_t start = (runtime->symbols.asyncio + WORD - 1) & ~(uint64_t)(WORD - 1), word;
@@ -418,7 +418,7 @@ static int find_variable(struct py_runtime *runtime, const char *type_name, uint
 	return -ENOENT;
 }
 
-/* Up to 3.13: a name of the module, or of its class. -ENOENT. */
+/* Up to 3.13: an attribute of the module or of its Task class. -ENOENT. */
 static int find_in_module(struct py_runtime *runtime, uint64_t interpreter, const char *name, uint64_t *ret)
 {
 	uint64_t dict, class;
@@ -435,7 +435,7 @@ static int find_in_module(struct py_runtime *runtime, uint64_t interpreter, cons
 	return r == -ENOENT ? find_variable(runtime, strcmp(name, "_all_tasks") == 0 ? "WeakSet" : "dict", ret) : r;
 }
 
-/* Who runs a loop, as pthread_self(); 0: it does not say. */
+/* The pthread_self() of the thread that runs a loop; 0: unknown. */
 static uint64_t thread_of_loop(struct py_runtime *runtime, uint64_t loop)
 {
 	struct object_type type;
@@ -460,7 +460,7 @@ static uint64_t known_thread_of_loop(struct py_runtime *runtime, uint64_t loop)
 	return asyncio->loops[asyncio->n_loops++].pthread;
 }
 
-/* Whether a loop is run by the thread that has this state. */
+/* Whether the thread of this state runs the loop. */
 static bool is_loop_of(struct py_runtime *runtime, const struct thread_slot *slot, uint64_t loop)
 {
 	uint64_t pthread = known_thread_of_loop(runtime, loop), own;
@@ -470,7 +470,7 @@ static bool is_loop_of(struct py_runtime *runtime, const struct thread_slot *slo
 	return object_word(runtime, slot->state + reader_field(runtime, THREAD_IDENT), &own) >= 0 && own == pthread;
 }
 
-/* The loop of a task: what follows the object's head, or an attribute. */
+/* Compare the task's loop, which follows the object head or is an attribute. */
 static bool is_task_of(struct py_runtime *runtime, const struct thread_slot *slot, uint64_t task)
 {
 	struct object_type type;
@@ -485,7 +485,7 @@ static bool is_task_of(struct py_runtime *runtime, const struct thread_slot *slo
 	return is_loop_of(runtime, slot, loop);
 }
 
-/* A set of tasks, or of weak references to them. */
+/* Add the tasks of a set, or of a set of weak references. */
 static int add_set(struct py_runtime *runtime, const struct thread_slot *slot, uint64_t set, bool is_weak,
 		   struct py_tasks *tasks)
 {
@@ -513,7 +513,7 @@ static bool is_set(struct py_runtime *runtime, uint64_t object)
 
 static int add_from_sets(struct py_runtime *runtime, const struct thread_slot *slot, struct py_tasks *tasks)
 {
-	/* _all_tasks up to 3.11; then those that run at once apart. */
+	/* Up to 3.11 _all_tasks; later, eager tasks are separate. */
 	static const char *const names[] = { "_all_tasks", "_scheduled_tasks", "_eager_tasks" };
 	int r = 0;
 
@@ -530,7 +530,7 @@ static int add_from_sets(struct py_runtime *runtime, const struct thread_slot *s
 	return r;
 }
 
-/* The dict of the running tasks, by their loops: what has been found stays where it is. */
+/* Find the dict of running tasks, keyed by loop. It never moves. */
 static int find_running(struct py_runtime *runtime, uint64_t interpreter, uint64_t *ret)
 {
 	struct asyncio *asyncio = runtime->asyncio;
@@ -549,7 +549,7 @@ static int find_running(struct py_runtime *runtime, uint64_t interpreter, uint64
 	return r;
 }
 
-/* 0: none. */
+/* 0: no task runs. */
 static uint64_t running_by_dict(struct py_runtime *runtime, const struct thread_slot *slot)
 {
 	uint64_t dict, loop, task;
@@ -582,7 +582,7 @@ static uint64_t running_of(struct py_runtime *runtime, const struct thread_slot 
 	return task;
 }
 
-/* ---- Who waits for whom ---- */
+/* ---- Awaiters ---- */
 
 static int index_tasks(const struct py_tasks *tasks, struct id_map *map)
 {
@@ -594,7 +594,7 @@ static int index_tasks(const struct py_tasks *tasks, struct id_map *map)
 	return r;
 }
 
-/* A task waits for what may be a task. */
+/* Link the awaiter to the future it waits for, if that is a task. */
 static int link_future(const struct id_map *map, uint64_t future, size_t awaiter, struct py_tasks *tasks)
 {
 	const struct id_slot *slot = future ? id_map_find(map, future) : NULL;
@@ -602,7 +602,7 @@ static int link_future(const struct id_map *map, uint64_t future, size_t awaiter
 	return slot ? add_awaiter(tasks, slot->id, awaiter) : 0;
 }
 
-/* The futures that are gathered in one. */
+/* Link the futures that asyncio.gather() waits for. */
 static int link_children(struct py_runtime *runtime, const struct id_map *map, uint64_t future, size_t awaiter,
 			 struct py_tasks *tasks)
 {
@@ -621,7 +621,7 @@ static int link_children(struct py_runtime *runtime, const struct id_map *map, u
 	return r;
 }
 
-/* A task group is told when one of its tasks ends: by a method of it that is among the task's callbacks. */
+/* A task's done callback may be a method of its task group: then the group's parent task awaits it. */
 static int link_group(struct py_runtime *runtime, const struct id_map *map, size_t task, struct py_tasks *tasks)
 {
 	uint64_t head = reader_field(runtime, OBJECT_SIZE), address = tasks->tasks[task].address;
@@ -642,7 +642,7 @@ static int link_group(struct py_runtime *runtime, const struct id_map *map, size
 	return 0;
 }
 
-/* From 3.14 a task knows by whom it is awaited: by one, or by those in a set. */
+/* From 3.14 on, a task refers to its awaiter, or to a set of awaiters. */
 static int link_awaited(struct py_runtime *runtime, const struct id_map *map, size_t task, struct py_tasks *tasks)
 {
 	const struct asyncio_offsets *offsets = offsets_of(runtime);
@@ -754,7 +754,7 @@ int py_tasks_of(struct py_runtime *runtime, pid_t tid, struct py_tasks *ret)
 
 /* ---- The running task, for samples ---- */
 
-/* What a function written in Python keeps of a variable around it, by the type of that; 0: nothing. */
+/* A closure variable of a Python function, found by its type; 0: none. */
 static uint64_t kept_by_function(struct py_runtime *runtime, uint64_t function, int64_t n_bytes, const char *type_name)
 {
 	struct object_type type;
@@ -779,7 +779,7 @@ static uint64_t kept_by_function(struct py_runtime *runtime, uint64_t function, 
 	return 0;
 }
 
-/* The first of what is called when a future is done; 0: nothing. */
+/* The first done callback of a future; 0: none. */
 static uint64_t callback_of(struct py_runtime *runtime, uint64_t future)
 {
 	uint64_t callback;
@@ -791,7 +791,7 @@ static uint64_t callback_of(struct py_runtime *runtime, uint64_t future)
 		return 0;
 	if (!(type.flags & TYPE_LIST))
 		return callback;
-	/* Up to 3.6: all of them in a list, functions with an argument of their own. */
+	/* Up to 3.6: a list of all callbacks; functions are wrapped in functools.partial. */
 	if (object_list_walk(runtime, callback, &walk) < 0 || object_item_next(runtime, &walk, &callback) <= 0 ||
 	    object_type_of(runtime, callback, &type) < 0)
 		return 0;
@@ -802,9 +802,8 @@ static uint64_t callback_of(struct py_runtime *runtime, uint64_t future)
 }
 
 /*
- * Up to 3.13: the task that goes on when a future is done, by what is called then: a wake-up that belongs to
- * the task, in 3.7 and before an object of its own, then a method; a method of a task group; or a function
- * that knows the future in which others are gathered.
+ * Up to 3.13: find the awaiting task through the future's first done callback. That is a wake-up of the task (up to 3.7
+ * a separate object, later a method), a method of a task group, or a function with the gathering future in its closure.
  */
 static uint64_t task_woken_by(struct py_runtime *runtime, uint64_t future, bool is_gathered)
 {
@@ -826,7 +825,7 @@ static uint64_t task_woken_by(struct py_runtime *runtime, uint64_t future, bool 
 	return object_is_a(runtime, &type, "TaskGroup", NULL) ? attribute(runtime, self, "_parent_task") : self;
 }
 
-/* The first task that awaits this one; 0: none, or not told. */
+/* The first task that awaits this one; 0: none, or unknown. */
 static uint64_t awaiter_of(struct py_runtime *runtime, uint64_t task)
 {
 	const struct asyncio_offsets *offsets = has_lists(runtime) ? offsets_of(runtime) : NULL;
@@ -845,7 +844,7 @@ static uint64_t awaiter_of(struct py_runtime *runtime, uint64_t task)
 	return by;
 }
 
-/* @is_outer: it waits for another. */
+/* @is_outer: the task awaits another one. */
 static int read_link(struct py_runtime *runtime, uint64_t task, bool is_outer, struct link_memory *memory,
 		     struct py_task_link *ret)
 {

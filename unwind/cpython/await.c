@@ -42,7 +42,7 @@ bool await_is_coroutine(struct py_runtime *runtime, uint64_t object)
 	return kind_of(runtime, object) == AWAITS_COROUTINE;
 }
 
-/* @ret_awaits: whether its stack tells what it awaits. */
+/* @ret_awaits: whether the frame's stack holds the awaited object. */
 static int find_frame(struct py_runtime *runtime, uint64_t object, uint64_t *ret, bool *ret_awaits)
 {
 	int8_t state, awaits, runs;
@@ -77,7 +77,7 @@ int await_frame(struct py_runtime *runtime, uint64_t object, uint64_t *ret)
 	return find_frame(runtime, object, ret, &awaits);
 }
 
-/* Where a frame's stack begins: behind its local variables, or where it says. */
+/* Start of a frame's value stack: a pointer in the frame, or the end of its local variables. */
 static int stack_bottom(struct py_runtime *runtime, uint64_t frame, uint64_t *ret)
 {
 	struct frame_head head;
@@ -108,7 +108,7 @@ static int stack_top(struct py_runtime *runtime, uint64_t frame, uint64_t bottom
 			    sizeof depth);
 	if (r < 0)
 		return r;
-	if (depth < 0) /* it runs */
+	if (depth < 0) /* the frame is running */
 		return -ENOENT;
 	if (!reader_has(runtime, FRAME_STACK))
 		start = frame + reader_field(runtime, FRAME_LOCALS);
@@ -116,7 +116,7 @@ static int stack_top(struct py_runtime *runtime, uint64_t frame, uint64_t bottom
 	return 0;
 }
 
-/* What the frame of a coroutine that waits has awaited. -ENOENT: its stack is empty, or not known. */
+/* The object that a suspended coroutine awaits. -ENOENT: its stack is empty or unknown. */
 static int awaited_by_frame(struct py_runtime *runtime, uint64_t frame, uint64_t *ret)
 {
 	uint64_t bottom, top, slot = reader_field(runtime, AWAITED_SLOT), object;
@@ -132,17 +132,17 @@ static int awaited_by_frame(struct py_runtime *runtime, uint64_t frame, uint64_t
 	r = object_word(runtime, top - slot * sizeof object, &object);
 	if (r < 0)
 		return r;
-	*ret = object & ~(uint64_t)(OBJECT_ALIGNMENT - 1); /* from 3.14 the low bits are a tag */
+	*ret = object & ~(uint64_t)(OBJECT_ALIGNMENT - 1); /* from 3.14 on, the low bits are a tag */
 	return 0;
 }
 
-/* The thing itself behind one that only leads to it: the first word of its own. */
+/* The object inside a wrapper: its first field. */
 static int unwrap(struct py_runtime *runtime, uint64_t object, uint64_t *ret)
 {
 	return object_word(runtime, object + reader_field(runtime, OBJECT_SIZE), ret);
 }
 
-/* One step inwards. 0: the chain has ended. */
+/* Go one step inwards. 0: the chain has ended. */
 static int step(struct py_runtime *runtime, uint64_t *object, struct py_frames *frames, uint64_t *ret_future)
 {
 	uint64_t frame;

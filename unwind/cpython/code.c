@@ -25,7 +25,7 @@ enum {
 	MAX_LINE_TABLE_BYTES = 1 << 20,
 	MAX_BYTECODE_BYTES = 128 << 20,
 	MAX_LINES = 1 << 26,
-	UNIT_BYTES = 2, /* what code objects count their bytecode in, where they hold it */
+	UNIT_BYTES = 2, /* code objects that contain their bytecode count it in these units */
 };
 
 static void entry_free(struct code_entry *entry)
@@ -74,8 +74,8 @@ void py_codes_free(struct py_codes *codes)
 }
 
 /*
- * A program that refers to PyCode_Type itself may have a copy of it (a copy relocation), which is then the one in use;
- * the library's own is none that any object has.
+ * A program that refers to PyCode_Type may have a copy of it (a copy relocation). Then all code objects use the copy,
+ * and none uses the library's own type.
  */
 static bool is_copied_type(struct py_runtime *runtime, uint64_t address)
 {
@@ -88,7 +88,7 @@ static bool is_copied_type(struct py_runtime *runtime, uint64_t address)
 	return true;
 }
 
-/* Where no symbol says it, the first that all else can be read of says what type code objects have. */
+/* Without a symbol, the first object whose fields are all readable defines the type of code objects. */
 static bool is_code_type(struct py_runtime *runtime, uint64_t address)
 {
 	return runtime->codes.type == 0 || address == runtime->codes.type || is_copied_type(runtime, address);
@@ -174,7 +174,7 @@ static int rehash(struct code_cache *codes)
 	return 0;
 }
 
-/* The first range that ends behind an address. */
+/* The first range that ends after an address. */
 static size_t find_range(const struct code_cache *codes, uint64_t address)
 {
 	size_t low = 0, high = codes->n_ranges;
@@ -190,7 +190,7 @@ static size_t find_range(const struct code_cache *codes, uint64_t address)
 	return low;
 }
 
-/* The newest code wins the ground that it shares with older, freed ones. */
+/* The newest code replaces older, freed codes at overlapping addresses. */
 static int add_range(struct code_cache *codes, struct py_code *code, uint64_t start)
 {
 	uint64_t end = start + code->bytecode_bytes;
@@ -257,7 +257,7 @@ static int read_line_table(struct py_runtime *runtime, uint64_t address, struct 
 	return 0;
 }
 
-/* The interpreter's trampolines (3.12 and later: around __init__) have no line anywhere. */
+/* Trampolines of the interpreter (around __init__, 3.12 and later) have no line for any instruction. */
 static bool has_no_line(const struct py_code *code)
 {
 	enum { MAX_TRAMPOLINE_BYTES = 32 };
@@ -270,7 +270,7 @@ static bool has_no_line(const struct py_code *code)
 	return true;
 }
 
-/* What its names were read from must be what it was: it may have been freed in between. */
+/* The code object must not have changed since its names were read: it may have been freed. */
 static int check_same(struct py_runtime *runtime, const struct code_identity *before)
 {
 	struct code_identity now;
@@ -327,7 +327,7 @@ static int read_entry(struct py_runtime *runtime, const struct code_identity *id
 	return 0;
 }
 
-/* Where codes have no version, the name's length and hash stand in for it. */
+/* If code objects have no version, the length and hash of the name replace it. */
 static int read_name_identities(struct py_runtime *runtime, struct code_identity *identities, size_t n)
 {
 	uint64_t addresses[BATCH], words[2];
@@ -346,7 +346,7 @@ static int read_name_identities(struct py_runtime *runtime, struct code_identity
 	return r;
 }
 
-/* The length of bytecodes that are objects. */
+/* Read the length of bytecodes that are separate objects. */
 static int read_bytecode_sizes(struct py_runtime *runtime, struct code_identity *identities, size_t n)
 {
 	uint64_t addresses[BATCH];
@@ -414,7 +414,7 @@ static struct py_code *seen_code(const struct py_runtime *runtime, uint64_t addr
 	return runtime->codes.seen[slot].code;
 }
 
-/* The addresses from the first unseen one on that are not seen yet, each once. */
+/* Collect unseen addresses, each once. */
 static size_t collect_unseen(const struct py_runtime *runtime, const uint64_t *addresses, size_t n, uint64_t *batch)
 {
 	size_t n_batch = 0;
@@ -445,7 +445,7 @@ int reader_codes(struct py_runtime *runtime, const uint64_t *addresses, size_t n
 			break;
 		n_batch = collect_unseen(runtime, addresses + done, MIN(n - done, (size_t)BATCH), batch);
 		r = read_batch(runtime, batch, n_batch);
-		/* Two of a batch may share a slot: one by one then. */
+		/* Two codes of a batch may share a slot: read this one alone. */
 		if (r >= 0 && before == done && !seen_code(runtime, addresses[done]))
 			r = read_batch(runtime, &addresses[done], 1);
 		if (r < 0)
@@ -454,7 +454,7 @@ int reader_codes(struct py_runtime *runtime, const uint64_t *addresses, size_t n
 	return 0;
 }
 
-/* What was recorded of a code object, without the length of a bytecode that is an object of its own. */
+/* The code's identity from the record; the length of a separate bytecode object is missing. */
 static int recorded_identity(const struct py_runtime *runtime, const struct python_entry *entry,
 			     struct code_identity *ret)
 {

@@ -17,7 +17,7 @@ static bool is_in(const struct py_code *code, uint64_t address)
 	return address - code->bytecode < code->bytecode_bytes;
 }
 
-/* Whether a search at this address has failed already, with the codes known now. */
+/* Whether a search at this address failed before, with the same set of known codes. */
 static bool has_failed(struct code_cache *codes, uint64_t address)
 {
 	if (codes->not_code_as_of != codes->n) {
@@ -27,7 +27,7 @@ static bool has_failed(struct code_cache *codes, uint64_t address)
 	return codes->not_code[mix64(address) % N_ELEMENTS(codes->not_code)] == address;
 }
 
-/* The last word before @end in a page that says "code object"; 0: none. */
+/* The last word before @end in a page that is the code type's address; 0: none. */
 static uint64_t last_type_word(struct py_runtime *runtime, uint64_t page, uint64_t end)
 {
 	uint64_t words[CACHE_PAGE_BYTES / sizeof(uint64_t)];
@@ -40,7 +40,7 @@ static uint64_t last_type_word(struct py_runtime *runtime, uint64_t page, uint64
 	return 0;
 }
 
-/* The nearest thing before an address that has a code object's type; 0: none near. */
+/* The nearest object before an address with the code type; 0: none. */
 static uint64_t object_before(struct py_runtime *runtime, uint64_t address)
 {
 	uint64_t page = address & ~(uint64_t)(CACHE_PAGE_BYTES - 1), end = address;
@@ -66,7 +66,7 @@ struct py_code *py_code_find(struct py_runtime *runtime, uint64_t address)
 		return code;
 	object = object_before(runtime, address);
 	if (object != 0 && reader_codes(runtime, &object, 1, &code) == 0 && is_in(code, address)) {
-		/* One that was known before may have lost its ground to a younger one that is gone by now. */
+		/* A younger code, freed by now, may have replaced a known code's range. */
 		(void)reader_add_bytecode(runtime, code, code->bytecode);
 		return code;
 	}

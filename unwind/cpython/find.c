@@ -11,7 +11,7 @@
 #include "base/util.h"
 #include "unwind/cpython/reader.h"
 
-/* Symbols that only a debug build has, of one release or another. */
+/* Symbols that only debug builds have, in one release or another. */
 static const char *const debug_symbols[] = { "_Py_NegativeRefcount", "_Py_RefTotal",
 					     "_PyGILState_GetThisThreadState_debug" };
 
@@ -35,7 +35,7 @@ static void find_data(const struct mapping *mapping, const struct elf_file *elf,
 	}
 }
 
-/* False: there is no interpreter in this file. */
+/* False: the file contains no interpreter. */
 static bool find_symbols(const struct mapping *mapping, struct elf_file *elf, struct py_symbols *symbols)
 {
 	*symbols = (struct py_symbols){
@@ -58,7 +58,7 @@ static bool find_symbols(const struct mapping *mapping, struct elf_file *elf, st
 	return true;
 }
 
-/* All executable ground of the module, so that a PC is judged by two comparisons. */
+/* All executable memory of the module, so that two comparisons classify a PC. */
 static void find_text(struct address_space *space, struct py_runtime *runtime)
 {
 	const struct mapping *mapping;
@@ -72,7 +72,7 @@ static void find_text(struct address_space *space, struct py_runtime *runtime)
 	}
 }
 
-/* @own_pid: of a process that is no more; 0: it lives. */
+/* @own_pid: PID of an ended process (a core file); 0: it is alive. */
 static int try_mapping(struct address_space *space, struct remote *remote, const struct mapping *mapping, pid_t own_pid,
 		       char *version, struct py_runtime **ret)
 {
@@ -84,7 +84,7 @@ static int try_mapping(struct address_space *space, struct remote *remote, const
 	uint64_t own;
 	int r;
 
-	/* Resolving settles the mapping's bias. */
+	/* Resolving computes the mapping's bias. */
 	r = address_space_resolve(space, mapping->start, &module, &own);
 	if (r < 0 || !mapping->has_bias)
 		return -ENOENT;
@@ -127,8 +127,8 @@ static int find(struct address_space *space, struct remote *remote, pid_t own_pi
 
 	version[0] = '\0';
 	/*
-	 * Those that are called python first; then the rest, for embedded ones. One that has not started
-	 * ends no search: a second copy of the library, which nobody calls, never will.
+	 * Try modules named python first, then the others, for embedded interpreters. An interpreter that has not
+	 * started ends no search: it may be an unused second copy of the library.
 	 */
 	for (int by_name = 1; by_name >= 0; by_name--) {
 		const struct mapping *mapping;

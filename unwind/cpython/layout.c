@@ -8,7 +8,7 @@
 
 #include "base/util.h"
 
-/* One file of unwind/cpython/releases; numbers plus one, 0: absent. */
+/* A file of unwind/cpython/releases. Values are stored plus one; 0: absent. */
 static const struct release {
 	uint8_t major, minor;
 	bool free_threaded;
@@ -29,7 +29,7 @@ static const struct {
 #undef BEHAVIOUR
 };
 
-/* Fields larger than this cannot be offsets inside an interpreter's structures. */
+/* Larger values cannot be offsets in an interpreter's structures. */
 enum { MAX_OFFSET = 1 << 20, FINAL_RELEASE = 0xf0 };
 
 static const char cookie[8] = { 'x', 'd', 'e', 'b', 'u', 'g', 'p', 'y' };
@@ -85,7 +85,7 @@ bool layout_releases(size_t n, unsigned *ret_major, unsigned *ret_minor)
 	return false;
 }
 
-/* How far a structure is read for some of its fields. False: further than there is room for. */
+/* Bytes to read of a structure to cover these fields. False: more than the buffer holds. */
 static bool measure_head(const struct layout *layout, const enum layout_field *fields, size_t n, uint16_t *ret)
 {
 	int32_t end = 0;
@@ -114,7 +114,7 @@ static bool measure_heads(struct layout *layout)
 	       measure_head(layout, string, N_ELEMENTS(string), &layout->string_bytes);
 }
 
-/* What the BPF program reads (record.c) lies where such numbers do. Of a process that says otherwise it is not true. */
+/* The BPF program reads aligned fields (record.c). A process that claims otherwise is not believed. */
 static bool are_aligned(const struct layout *layout)
 {
 	static const enum layout_field fields[] = {
@@ -207,7 +207,7 @@ int layout_read_debug_offsets(const uint64_t *words, unsigned n_words, struct la
 			return -EOPNOTSUPP;
 		changed.field[i] = (int32_t)words[release->word[i] - 1];
 	}
-	/* A compact string's UTF-8 length and pointer follow the ASCII header. */
+	/* In a compact string, the UTF-8 length and pointer follow the ASCII header. */
 	changed.field[STRING_COMPACT_DATA] = changed.field[STRING_ASCII_DATA] + 16;
 	if (!measure_heads(&changed) || !are_aligned(&changed))
 		return -EOPNOTSUPP;

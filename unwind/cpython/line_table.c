@@ -61,7 +61,7 @@ static int checked(int64_t line)
 	return line < 0 || line > INT32_MAX ? 0 : (int)line;
 }
 
-/* Reads one entry after its first byte; returns the line delta. Lines of *ret are deltas from that. */
+/* Read an entry after its first byte. Returns the line delta; the lines of *ret are relative to it. */
 static int32_t read_entry(struct table *table, unsigned code, struct py_position *ret)
 {
 	int32_t delta = 0;

@@ -13,13 +13,13 @@
 #include "unwind/cpython/repr.h"
 
 enum {
-	MAX_LOCALS = 64,               /* of a frame that are shown */
-	MAX_VARIABLES = 1024,          /* that are looked at */
-	MAX_NAMES = 4096,              /* of a namespace that are looked at */
-	MAX_OBJECTS = 200,             /* of a value that are looked at */
-	MAX_ALL_OBJECTS = 4000,        /* of a frame */
+	MAX_LOCALS = 64,               /* shown per frame */
+	MAX_VARIABLES = 1024,          /* read per frame */
+	MAX_NAMES = 4096,              /* read per namespace */
+	MAX_OBJECTS = 200,             /* read per value */
+	MAX_ALL_OBJECTS = 4000,        /* read per frame */
 	KIND_HOLDS_CELL = 0x40 | 0x80, /* co_localspluskinds: CO_FAST_CELL, CO_FAST_FREE */
-	CODE_IS_OPTIMISED = 1,         /* co_flags: a function's, which has no namespace */
+	CODE_IS_OPTIMISED = 1,         /* co_flags: a function's code, which has no namespace */
 	VALUE_TAG = 3,                 /* low bits of a frame's values */
 };
 
@@ -42,7 +42,7 @@ void py_locals_done(struct py_locals *locals)
 	*locals = (struct py_locals){ 0 };
 }
 
-/* 1: there is no more time. */
+/* 1: out of time. */
 static int add(struct reading *reading, const char *name, const struct repr *repr, const char *type, uint64_t object)
 {
 	struct py_locals *locals = reading->locals;
@@ -70,7 +70,7 @@ static bool is_full(struct reading *reading)
 	return true;
 }
 
-/* One variable that has a value. 1: no more can be read. */
+/* Read one variable that has a value. 1: stop reading. */
 static int read_value(struct reading *reading, const char *name, uint64_t value)
 {
 	struct repr repr = {
@@ -83,13 +83,13 @@ static int read_value(struct reading *reading, const char *name, uint64_t value)
 
 	if (is_full(reading))
 		return 1;
-	(void)object_type_of(reading->runtime, value, &type); /* what cannot be read is said to be unreadable */
+	(void)object_type_of(reading->runtime, value, &type); /* unreadable values are shown as such */
 	repr_put_object(&repr, value, 0);
 	reading->objects_left -= n_before - repr.objects_left;
 	return add(reading, name, &repr, type.name, value);
 }
 
-/* A cell's contents; 0: it is empty. */
+/* A cell's contents; 0: empty. */
 static uint64_t out_of_cell(struct py_runtime *runtime, uint64_t value)
 {
 	struct object_type type;
@@ -100,7 +100,7 @@ static uint64_t out_of_cell(struct py_runtime *runtime, uint64_t value)
 	return object_word(runtime, value + reader_field(runtime, CELL_OBJECT), &inner) < 0 ? value : inner;
 }
 
-/* The n-th variable of the frame, under a name that is an object. 1: no more can be read. */
+/* Read the frame's n-th variable, whose name is an object. 1: stop reading. */
 static int read_variable(struct reading *reading, uint64_t n, uint64_t name, bool may_be_cell)
 {
 	struct py_runtime *runtime = reading->runtime;
@@ -114,13 +114,13 @@ static int read_variable(struct reading *reading, uint64_t n, uint64_t name, boo
 	value &= ~(uint64_t)VALUE_TAG;
 	if (value != 0 && may_be_cell)
 		value = out_of_cell(runtime, value);
-	if (value == 0) /* not set, or deleted */
+	if (value == 0) /* unset or deleted */
 		return 0;
 	repr_put_name(&text, name);
-	return text.text[0] == '.' ? 0 : read_value(reading, text.text, value); /* such are the compiler's own */
+	return text.text[0] == '.' ? 0 : read_value(reading, text.text, value); /* '.': the compiler's */
 }
 
-/* From 3.11 on. */
+/* From 3.11 on: one tuple of names. */
 static int read_all_variables(struct reading *reading)
 {
 	struct py_runtime *runtime = reading->runtime;
@@ -148,7 +148,7 @@ static int read_all_variables(struct reading *reading)
 	return r;
 }
 
-/* Up to 3.10: three tuples, one after the other. */
+/* Up to 3.10: three tuples of names in sequence. */
 static int read_variables_of(struct reading *reading, enum layout_field field, bool may_be_cell, uint64_t *n)
 {
 	struct py_runtime *runtime = reading->runtime;
@@ -184,7 +184,7 @@ static int read_variables(struct reading *reading)
 	return r;
 }
 
-/* What imports, class and def statements leave in a namespace: no state of the program. */
+/* Whether an import, class or def statement defined the name: those are no state of the program. */
 static bool is_definition(struct py_runtime *runtime, const char *name, uint64_t value)
 {
 	struct object_type type, itself;
@@ -257,7 +257,7 @@ int py_locals_read(struct py_runtime *runtime, uint64_t frame, uint64_t deadline
 		return r;
 	if (!(flags & CODE_IS_OPTIMISED))
 		r = read_namespace(&reading);
-	if (r == 0) /* comprehensions have theirs in the frame that they stand in */
+	if (r == 0) /* inlined comprehensions keep variables in their surrounding frame */
 		r = read_variables(&reading);
 	if (r < 0 && r != -ENOMEM)
 		ret->is_cut = true;

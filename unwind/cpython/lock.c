@@ -16,7 +16,7 @@
 
 #include "unwind/cpython/object.h"
 
-/* Of both kinds of lock the parts follow the head, which ends with the type. */
+/* In both kinds of lock, the fields follow the head, which ends with the type. */
 enum { HEAD_END = sizeof(uint64_t), OWNER = sizeof(uint64_t), DEPTH = 2 * sizeof(uint64_t), HELD_AND_WAITED_FOR = 3 };
 
 static bool waits_in(const struct py_runtime *runtime, uint64_t first_word, uint64_t futex)
@@ -50,7 +50,7 @@ static int read_lock(struct py_runtime *runtime, uint64_t object, uint64_t futex
 	if (lock.is_recursive && r >= 0)
 		r = object_word(runtime, parts + DEPTH, &lock.depth);
 	if (runtime->layout.field[LOCKS] == LOCKS_PARKED && lock.owner != 0)
-		lock.depth++; /* there it counts from 0 */
+		lock.depth++; /* there the depth counts from 0 */
 	if (r >= 0)
 		*ret = lock;
 	return r;
@@ -67,7 +67,7 @@ int py_lock_find(struct py_runtime *runtime, const uint64_t *words, size_t n, ui
 		    read_lock(runtime, words[i], futex, &lock) < 0)
 			continue;
 		if (has_lock && lock.object != ret->object)
-			return -ESRCH; /* which of them cannot be told */
+			return -ESRCH; /* ambiguous */
 		*ret = lock;
 		has_lock = true;
 	}

@@ -17,7 +17,7 @@ int object_word(struct py_runtime *runtime, uint64_t address, uint64_t *ret)
 	return page_cache_read(&runtime->page_cache, address, ret, sizeof *ret);
 }
 
-/* One that goes on behind a page which is not there ends with it. */
+/* A string that continues on an unmapped page ends before it. */
 void object_c_string(struct py_runtime *runtime, uint64_t address, char *to, size_t n_bytes)
 {
 	size_t n = 0;
@@ -34,7 +34,7 @@ void object_c_string(struct py_runtime *runtime, uint64_t address, char *to, siz
 	to[n] = '\0';
 }
 
-/* A type's own type; what has that is a type. */
+/* Check that the object's type is `type`. */
 static int check_is_type(struct py_runtime *runtime, uint64_t address)
 {
 	uint64_t meta, flags;
@@ -74,7 +74,7 @@ static int read_type(struct py_runtime *runtime, uint64_t address, struct object
 	return 0;
 }
 
-/* Most objects have a type that others had. */
+/* Most objects have a type that was read before. */
 int object_type_at(struct py_runtime *runtime, uint64_t address, struct object_type *ret)
 {
 	struct object_type *known = &runtime->types[mix64(address) % OBJECT_N_TYPES].type;
@@ -84,7 +84,7 @@ int object_type_at(struct py_runtime *runtime, uint64_t address, struct object_t
 	if (address == 0 || address % sizeof(uint64_t) != 0)
 		return -EBADMSG;
 	if (*sample != runtime->sample || known->address != address) {
-		*sample = runtime->sample - 1; /* another, should reading fail */
+		*sample = runtime->sample - 1; /* invalid if reading fails */
 		r = read_type(runtime, address, known);
 		if (r < 0)
 			return r;
@@ -133,7 +133,7 @@ int object_size(struct py_runtime *runtime, uint64_t object, uint64_t *ret)
 	return 0;
 }
 
-/* From 3.12 a tag has both: the lowest bits are 0 of a positive number, 1 of zero, 2 of a negative one. */
+/* From 3.12 on, a tag holds size and sign. Low bits: 0 positive, 1 zero, 2 negative. */
 int object_int_size(struct py_runtime *runtime, uint64_t object, uint64_t *ret_digits, bool *ret_negative)
 {
 	enum { TAG_SIGN = 3, TAG_ZERO = 1, TAG_NEGATIVE = 2, TAG_SIZE_SHIFT = 3 };
@@ -198,7 +198,7 @@ int object_weakref_target(struct py_runtime *runtime, uint64_t reference, uint64
 	return 0;
 }
 
-/* A dict that a word points to, if there is one. */
+/* A dict that a word may point to. */
 static int dict_at(struct py_runtime *runtime, uint64_t address, struct dict_walk *ret)
 {
 	uint64_t dict;
@@ -213,7 +213,7 @@ static int dict_at(struct py_runtime *runtime, uint64_t address, struct dict_wal
 	return 0;
 }
 
-/* Values whose keys the type has. */
+/* Inline values, whose keys are in the type. */
 static int values_at(struct py_runtime *runtime, const struct object_type *type, uint64_t values, struct dict_walk *ret)
 {
 	uint64_t keys;
@@ -263,7 +263,7 @@ static int managed(struct py_runtime *runtime, const struct object_type *type, u
 	return r < 0 ? r : values_at(runtime, type, values, ret);
 }
 
-/* Of objects with items the dict may follow them. */
+/* In objects with items, the dict pointer may follow the items. */
 static int behind_items(struct py_runtime *runtime, const struct object_type *type, uint64_t object,
 			struct dict_walk *ret)
 {
@@ -307,7 +307,7 @@ int object_module_dict(struct py_runtime *runtime, uint64_t interpreter, const c
 		r = object_dict_find(runtime, modules, name, &module);
 	if (r >= 0)
 		r = object_word(runtime, module + reader_field(runtime, MODULE_DICT), &dict);
-	if (r >= 0) /* anything may stand in sys.modules */
+	if (r >= 0) /* sys.modules may hold any object */
 		r = object_dict_walk(runtime, dict, &walk);
 	if (r < 0)
 		return r;

@@ -19,11 +19,11 @@ enum {
 	WORD = sizeof(uint64_t),
 	ENTRY_BYTES = 3 * WORD,       /* hash, key, value */
 	SHORT_ENTRY_BYTES = 2 * WORD, /* key, value */
-	KEYS_GENERAL = 0,             /* of kinds: entries have a hash */
+	KEYS_GENERAL = 0,             /* kind of keys whose entries have a hash */
 	MAX_LOG2_INDEX_BYTES = 40,
 };
 
-/* An index of so many slots: each has room for the number of an entry. */
+/* Size of an index: a slot is wide enough for an entry's number. */
 static uint64_t index_bytes(uint64_t n_slots)
 {
 	return n_slots * (n_slots <= 0xff ? 1 : n_slots <= 0xffff ? 2 : n_slots <= 0xffffffff ? 4 : 8);
@@ -54,7 +54,7 @@ static int keys_with_kinds(struct py_runtime *runtime, uint64_t keys, struct dic
 	return 0;
 }
 
-/* Entries of keys, without their values where those lie apart. */
+/* Walk the entries of keys; values are separate in a split dict. */
 static int walk_keys(struct py_runtime *runtime, uint64_t keys, struct dict_walk *walk)
 {
 	uint64_t n_slots;
@@ -145,7 +145,7 @@ int object_dict_next(struct py_runtime *runtime, struct dict_walk *walk, uint64_
 			r = object_word(runtime, walk->values + at * WORD, &pair[1]);
 		if (r < 0)
 			return r;
-		if (pair[0] == 0 || pair[1] == 0) /* free, or taken out */
+		if (pair[0] == 0 || pair[1] == 0) /* free or deleted */
 			continue;
 		*ret_key = pair[0];
 		*ret_value = pair[1];
@@ -250,7 +250,7 @@ int object_set_walk(struct py_runtime *runtime, uint64_t set, struct item_walk *
 	return 0;
 }
 
-/* What stands in a set for an item that was taken out. */
+/* Whether a set's slot holds the placeholder of a removed item. */
 static bool is_dummy(struct py_runtime *runtime, uint64_t key, uint64_t hash)
 {
 	struct object_type type;

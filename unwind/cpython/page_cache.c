@@ -19,11 +19,11 @@
 
 enum { MAX_PARTS = 64, MAX_AGE = 4, LINE_BYTES = 64 };
 
-/* What was needed of a page lately. */
+/* The part of a page that recent samples used. */
 struct prefetch_part {
-	uint64_t address; /* of the page */
+	uint64_t address; /* page address */
 	uint16_t low, high;
-	uint8_t age; /* samples in a row that had no use for it */
+	uint8_t age; /* consecutive samples that did not use it */
 };
 
 struct prefetch_set {
@@ -81,7 +81,7 @@ static struct page_cache_page *add(struct page_cache *cache, uint64_t address)
 	return page;
 }
 
-/* ---- Habits ---- */
+/* ---- Prefetch sets ---- */
 
 static void note_use(struct prefetch_part *part, struct page_cache_page *page)
 {
@@ -91,7 +91,7 @@ static void note_use(struct prefetch_part *part, struct page_cache_page *page)
 	page->high = 0; /* noted */
 }
 
-/* What the sample that ends has used of what its thread's others did, and what it has used beside. */
+/* Update the thread's prefetch set by what the ending sample used. */
 static void remember_set(struct page_cache *cache)
 {
 	struct prefetch_set *prefetch_set = cache->prefetch_set;
@@ -128,7 +128,7 @@ void page_cache_forget(struct page_cache *cache)
 
 /* ---- Reading ---- */
 
-/* Pages that are to be read in one call. */
+/* Pages to read with one call. */
 struct request {
 	struct remote_part parts[MAX_PARTS];
 	struct page_cache_page *pages[MAX_PARTS];
@@ -146,7 +146,7 @@ static void request(struct page_cache *cache, struct request *request, struct pa
 	request->pages[request->n++] = page;
 }
 
-/* What cannot be read is left to who asks for it. */
+/* The later reader reports pages that cannot be read. */
 static void carry_out(struct page_cache *cache, struct request *request)
 {
 	int n = request->n > 0 ? remote_read_parts(cache->remote, request->parts, request->n) : 0;
@@ -205,7 +205,7 @@ void page_cache_prepare(struct page_cache *cache, const uint64_t *addresses, siz
 	carry_out(cache, &wanted);
 }
 
-/* The whole page; where not all of it can be read, what is asked for. */
+/* Read the whole page, or the requested part if the whole is unreadable. */
 static int fill(struct page_cache *cache, struct page_cache_page *page, uint64_t offset, size_t n_bytes)
 {
 	uint8_t *bytes = cache->bytes[page - cache->pages];

@@ -21,7 +21,7 @@ static int32_t end_of(const int32_t *offsets, size_t n, int32_t n_bytes)
 	return end;
 }
 
-/* Each field is read as a word, whatever its size. */
+/* Fields are read as words, whatever their size. */
 #define SPAN(...)                                                                                                      \
 	end_of((const int32_t[]){ __VA_ARGS__ }, sizeof((const int32_t[]){ __VA_ARGS__ }) / sizeof(int32_t),           \
 	       sizeof(uint64_t))
@@ -58,7 +58,7 @@ static int describe_threads(struct py_runtime *runtime, struct python_layout *la
 	layout->thread_id = field[THREAD_NATIVE_ID];
 	if (!reader_has(runtime, THREAD_NATIVE_ID)) {
 		layout->thread_id = field[THREAD_PTHREAD];
-		if (runtime->pthread_tid == ABSENT) /* learnt from any thread */
+		if (runtime->pthread_tid == ABSENT) /* any thread shows the offset */
 			(void)reader_states(runtime, runtime->pid, true, &state, 1);
 		if (runtime->pthread_tid == ABSENT)
 			return -EAGAIN;
@@ -74,8 +74,10 @@ static int describe_threads(struct py_runtime *runtime, struct python_layout *la
 	return 0;
 }
 
-/* A stretch of memory that is read at once: what is always needed of it, and what else lies near. It is shorter than a
- * page, so that each page of it has something that is needed. */
+/*
+ * A part of memory to read at once: required fields and other fields nearby. It is shorter than a page, so that each
+ * page it touches has a required field.
+ */
 struct near {
 	uint64_t start, end, needed_end;
 };
@@ -121,8 +123,7 @@ static void describe_interpreters(struct python_layout *layout)
 	layout->interpreter_span = (uint32_t)(near.end - near.start);
 }
 
-/* Callers' frames lie before a frame, on a stack of the thread's own: a dozen of them in so many bytes, its own with
- * them. */
+/* Callers' frames precede a frame on the thread's data stack: this many bytes hold about a dozen. */
 enum { FRAME_WINDOW = 2040 };
 
 static void describe_frames(const struct py_runtime *runtime, struct python_layout *layout)
@@ -139,7 +140,7 @@ static void describe_frames(const struct py_runtime *runtime, struct python_layo
 	layout->frame_owner = field[FRAME_OWNER];
 	layout->frame_bytecode_index = field[FRAME_BYTECODE_INDEX];
 	layout->shim_owner = field[ENTRY] == ENTRY_OWNER ? OWNER_SHIM : PYTHON_ABSENT;
-	/* Never past the structure's end: what follows may not be there. */
+	/* Never read past the structure: the next page may be unmapped. */
 	layout->frame_span = runtime->layout.frame_bytes;
 	layout->frame_before = field[ENTRY] == ENTRY_EACH ? 0 : (uint32_t)(FRAME_WINDOW - layout->frame_span) & ~7U;
 }
@@ -159,7 +160,7 @@ static void describe_codes(const struct py_runtime *runtime, struct python_layou
 				 layout->code_version, layout->code_size);
 }
 
-/* Where state.c looks, too. */
+/* The same fields as in state.c. */
 static void describe_gil(const struct py_runtime *runtime, struct python_layout *layout)
 {
 	const int32_t *field = runtime->layout.field;
@@ -221,7 +222,7 @@ bool py_record_sufficed(const struct py_runtime *runtime)
 	return runtime->record && runtime->record_is_whole;
 }
 
-/* What is asked for next is mostly what follows. */
+/* The next request usually is for the next entry. */
 const struct python_entry *reader_recorded(struct py_runtime *runtime, unsigned kind, uint64_t address)
 {
 	const struct python_entry *entries;

@@ -16,15 +16,15 @@
 #include "base/util.h"
 
 enum {
-	MAX_CHARACTERS = 80, /* of a text, and of those within something */
+	MAX_CHARACTERS = 80, /* of one text, also of one inside a container */
 	MAX_INNER_CHARACTERS = 40,
 	MAX_NAME_CHARACTERS = 60,
-	MAX_SLOTS = 4096, /* of a table that are looked at, used or not */
-	MAX_KEYS = 256,   /* of a namespace that a name is looked for among */
+	MAX_SLOTS = 4096, /* read per hash table, used or not */
+	MAX_KEYS = 256,   /* searched per namespace */
 	WORD = sizeof(uint64_t),
 };
 
-/* Items that are shown, by depth. */
+/* Number of shown items, by depth. */
 static const unsigned max_items[REPR_MAX_DEPTH] = { 10, 6, 4 };
 
 static void append(struct repr *repr, const char *bytes, size_t n)
@@ -41,7 +41,7 @@ static void append(struct repr *repr, const char *bytes, size_t n)
 	repr->text[repr->n] = '\0';
 }
 
-/* Text of our own, or a type's name, which may be anything. */
+/* Append our own text, or a type's name, which may contain anything. */
 void repr_put(struct repr *repr, const char *text)
 {
 	size_t n = strlen(text);
@@ -70,7 +70,7 @@ void repr_printf(struct repr *repr, const char *format, ...)
 	repr_put(repr, text);
 }
 
-/* What says something about how text is written, and is none. */
+/* Format and control characters change how text is displayed and show nothing. */
 static bool is_invisible(uint32_t c)
 {
 	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || (c >= 0x200b && c <= 0x200f) ||
@@ -162,7 +162,7 @@ void repr_put_name(struct repr *repr, uint64_t object)
 		repr_put(repr, "...");
 }
 
-/* ---- Numbers and things that there is one of ---- */
+/* ---- Numbers and singletons ---- */
 
 static int put_int(struct repr *repr, uint64_t object, const struct object_type *type, const struct object_type *base,
 		   unsigned depth)
@@ -240,7 +240,7 @@ static void put_more(struct repr *repr, uint64_t n_all, unsigned n_shown)
 		repr_printf(repr, "%s... %llu more", n_shown ? ", " : "", (unsigned long long)(n_all - n_shown));
 }
 
-/* Items up to as many as are shown at this depth. */
+/* Write as many items as this depth shows. */
 static int put_items(struct repr *repr, struct item_walk *walk, uint64_t n_all, unsigned depth, unsigned *ret_n)
 {
 	unsigned n = 0, max = depth < REPR_MAX_DEPTH ? max_items[depth] : 0;
@@ -277,7 +277,7 @@ static int put_list(struct repr *repr, uint64_t object, const struct object_type
 	return 0;
 }
 
-/* A named tuple's fields: its class has their names. */
+/* Field names of a named tuple, from its class. */
 static bool field_names(struct repr *repr, const struct object_type *type, struct item_walk *ret)
 {
 	struct object_type fields_type;
@@ -386,7 +386,7 @@ static int put_range(struct repr *repr, uint64_t object, const struct object_typ
 	r = page_cache_read(&repr->runtime->page_cache, address, parts, sizeof parts);
 	if (r < 0)
 		return r;
-	if (strcmp(base->name, "xrange") == 0) { /* machine words: start, step, length */
+	if (strcmp(base->name, "xrange") == 0) { /* fields start, step, length */
 		repr_printf(repr, "xrange(%lld, %lld, %lld)", (long long)parts[0],
 			    (long long)(parts[0] + parts[1] * parts[2]), (long long)parts[1]);
 		return 0;
@@ -435,7 +435,7 @@ static int put_function(struct repr *repr, uint64_t object, const struct object_
 	return 0;
 }
 
-/* Its first field is the function. */
+/* The first field is the function. */
 static int put_method(struct repr *repr, uint64_t object, const struct object_type *type,
 		      const struct object_type *base, unsigned depth)
 {
@@ -461,7 +461,7 @@ static int put_method(struct repr *repr, uint64_t object, const struct object_ty
 	return 0;
 }
 
-/* Its first field is a PyMethodDef, whose first is the name. */
+/* The first field is a PyMethodDef, whose first field is the name. */
 static int put_builtin(struct repr *repr, uint64_t object, const struct object_type *type,
 		       const struct object_type *base, unsigned depth)
 {
@@ -523,7 +523,7 @@ static int put_exception(struct repr *repr, uint64_t object, const struct object
 
 /* ---- Instances ---- */
 
-/* One attribute; the type stands before the first. */
+/* Write an attribute; write the type before the first one. */
 static void put_attribute(struct repr *repr, const char *type, unsigned *n, uint64_t name, uint64_t value,
 			  unsigned depth)
 {
@@ -540,7 +540,7 @@ static void put_opaque(struct repr *repr, const struct object_type *type)
 	repr_printf(repr, "<%s%sobject>", type->name, type->name[0] ? " " : "");
 }
 
-/* What a descriptor of a slot says: where in an instance that is. */
+/* The offset in an instance, from a slot's descriptor. */
 static bool is_slot(struct repr *repr, uint64_t descriptor, uint64_t *ret_offset)
 {
 	enum { T_OBJECT_EX = 16, DEFINITION_TYPE = 8, DEFINITION_OFFSET = 16 };
@@ -555,7 +555,7 @@ static bool is_slot(struct repr *repr, uint64_t descriptor, uint64_t *ret_offset
 	       kind == T_OBJECT_EX && object_word(repr->runtime, definition + DEFINITION_OFFSET, ret_offset) >= 0;
 }
 
-/* Slots that a class statement gave a type: its namespace has a descriptor of each. */
+/* Write the __slots__ of a class; its namespace has a descriptor for each. */
 static void put_slots_of(struct repr *repr, uint64_t object, const struct object_type *type, const char *type_name,
 			 unsigned *n, unsigned max, unsigned depth)
 {
@@ -573,8 +573,7 @@ static void put_slots_of(struct repr *repr, uint64_t object, const struct object
 	}
 }
 
-/* Whether its instances are larger than those of the type that it is derived from, by more than what all classes add.
- * */
+/* Whether instances are larger than the base type's, by more than a dict and a weak reference. */
 static bool has_slots(const struct object_type *type, const struct object_type *base)
 {
 	int64_t size = base->basic_size;
@@ -628,7 +627,7 @@ static int put_instance(struct repr *repr, uint64_t object, const struct object_
 	return 0;
 }
 
-/* A member of an enumeration, which knows its name. */
+/* Write an enum member by its name. */
 static bool put_member(struct repr *repr, uint64_t object, const struct object_type *type)
 {
 	struct object_type meta;
@@ -643,7 +642,7 @@ static bool put_member(struct repr *repr, uint64_t object, const struct object_t
 	return true;
 }
 
-/* 2.7: of classes that are not derived from object. */
+/* 2.7: instances of old-style classes. */
 static int put_old_instance(struct repr *repr, uint64_t object, const struct object_type *type,
 			    const struct object_type *base, unsigned depth)
 {
@@ -668,7 +667,7 @@ static int put_old_instance(struct repr *repr, uint64_t object, const struct obj
 static const struct {
 	const char *name;
 	repr_writer *put;
-	bool is_wrapped; /* of a class that is derived: within that one's name */
+	bool is_wrapped; /* write instances of subclasses inside the subclass's name */
 } writers[] = {
 	{ "NoneType", put_none, false },
 	{ "ellipsis", put_none, false },
@@ -719,7 +718,7 @@ static const struct {
 	{ "torch._C._TensorBase", repr_put_tensor, false },
 };
 
-/* What a type without a name is: the names of Python's own stand in its files, and not in core files. */
+/* Kind of a type whose name is unreadable: built-in type names are in the executable, which core files omit. */
 static const char *name_by_flags(const struct object_type *type)
 {
 	static const struct {
@@ -736,8 +735,10 @@ static const char *name_by_flags(const struct object_type *type)
 	return "";
 }
 
-/* How a type is written: a class statement may give any name, so that one of Python's own counts only
- * of a type that no such statement made. -1: in no way of its own. */
+/*
+ * Index of a type's writer. A class statement may choose a built-in name, so built-in names only count for static
+ * types. -1: none.
+ */
 static int writer_of(const struct object_type *type)
 {
 	const char *name = type->name[0] ? type->name : name_by_flags(type);
@@ -756,7 +757,7 @@ static int put_by_type(struct repr *repr, uint64_t object, const struct object_t
 	int r;
 
 	for (unsigned i = 0; n < 0 && i < TYPE_MAX_BASES; i++) {
-		if (base.base == 0) /* object, whatever it is called */
+		if (base.base == 0) /* the base type `object` */
 			return put_instance(repr, object, type, &base, depth);
 		r = object_type_at(repr->runtime, base.base, &base);
 		if (r < 0)
@@ -766,7 +767,7 @@ static int put_by_type(struct repr *repr, uint64_t object, const struct object_t
 	if (n < 0)
 		return -EBADMSG;
 	is_wrapped = writers[n].is_wrapped && base.address != type->address;
-	/* A tuple's own brackets do. */
+	/* A tuple brings its own parentheses. */
 	if (is_wrapped)
 		repr_printf(repr, writers[n].put == put_tuple ? "%s" : "%s(", type->name);
 	r = writers[n].put(repr, object, type, &base, depth);

@@ -13,7 +13,7 @@
 #include "base/util.h"
 #include "unwind/cpython/repr.h"
 
-enum { MAX_DIMENSIONS = 64 /* NumPy's and PyTorch's own limit */, WORD = sizeof(uint64_t) };
+enum { MAX_DIMENSIONS = 64 /* limit of NumPy and PyTorch */, WORD = sizeof(uint64_t) };
 
 void repr_put_shape(struct repr *repr, const int64_t *shape, unsigned n)
 {
@@ -23,13 +23,13 @@ void repr_put_shape(struct repr *repr, const int64_t *shape, unsigned n)
 	repr_put(repr, n == 1 ? ",)" : ")");
 }
 
-/* Where an object's own fields begin: behind what all objects have. */
+/* Address of an object's own fields, after the object head. */
 static uint64_t fields_of(const struct py_runtime *runtime, uint64_t object)
 {
 	return object + reader_field(runtime, FLOAT_VALUE);
 }
 
-/* struct PyArrayObject, behind the head. */
+/* Offsets in struct PyArrayObject, after the head. */
 enum { ARRAY_N_DIMENSIONS = 8, ARRAY_DIMENSIONS = 16, ARRAY_TYPE = 40, TYPE_NUMBER = 12 };
 
 static const char *const numpy_types[] = {
@@ -131,7 +131,7 @@ int repr_put_numpy_scalar(struct repr *repr, uint64_t object, const struct objec
 	return 0;
 }
 
-/* Of a TensorImpl: how far is searched for the pointer back; then, from there on. */
+/* TensorImpl: number of words searched for the pointer back to Python, then offsets from that pointer. */
 enum {
 	IMPL_WORDS = 16,
 	IMPL_N_DIMENSIONS = 1,
@@ -167,14 +167,14 @@ static const char *const torch_devices[] = {
 struct tensor {
 	const char *type;
 	unsigned device;   /* index of torch_devices */
-	int device_number; /* -1: of which there is one */
+	int device_number; /* -1: there is only one */
 	unsigned n_dimensions;
 	int64_t shape[MAX_DIMENSIONS];
 };
 
 static int parse_device(const uint8_t bytes[3], struct tensor *tensor)
 {
-	/* An optional's flag stands behind the value, in earlier releases before it. */
+	/* The has-value flag follows the value; in older releases it precedes it. */
 	const uint8_t *device = bytes[2] == 1 && bytes[0] < N_ELEMENTS(torch_devices) ? bytes : bytes + 1;
 
 	if ((device == bytes + 1 && bytes[0] != 1) || device[0] >= N_ELEMENTS(torch_devices))
@@ -222,7 +222,7 @@ static int parse_tensor(struct py_runtime *runtime, uint64_t address, struct ten
 	return parse_device(type + 2, tensor);
 }
 
-/* What a word of the Python object points to, if it is its tensor. */
+/* Parse what a word of the Python object points to, if that is its tensor. */
 static int tensor_at(struct py_runtime *runtime, uint64_t address, uint64_t object, struct tensor *tensor)
 {
 	uint64_t words[IMPL_WORDS];
@@ -234,7 +234,7 @@ static int tensor_at(struct py_runtime *runtime, uint64_t address, uint64_t obje
 	if (r < 0)
 		return r;
 	for (unsigned i = 0; i < IMPL_WORDS; i++)
-		if ((words[i] & ~(uint64_t)1) == object) /* the lowest bit says who owns whom */
+		if ((words[i] & ~(uint64_t)1) == object) /* the lowest bit is an ownership flag */
 			return parse_tensor(runtime, address + i * WORD, tensor);
 	return -EBADMSG;
 }
@@ -253,7 +253,7 @@ int repr_put_tensor(struct repr *repr, uint64_t object, const struct object_type
 	r = page_cache_read(&runtime->page_cache, fields_of(runtime, object), words, sizeof words);
 	if (r < 0)
 		return 0;
-	/* The pointer, or whether it is borrowed, and the pointer. */
+	/* Either the pointer, or an ownership flag and then the pointer. */
 	if (tensor_at(runtime, words[1], object, &tensor) < 0 && tensor_at(runtime, words[0], object, &tensor) < 0)
 		return 0;
 	repr_printf(repr, "(%s, ", tensor.type);

@@ -9,15 +9,15 @@
 
 enum {
 	DIGIT_BITS = OBJECT_DIGIT_BITS,
-	MAX_DIGITS = 24,    /* larger ones are told by their size */
-	CHUNK = 1000000000, /* nine decimal digits at a time */
+	MAX_DIGITS = 24,    /* larger ints are shown by their size */
+	CHUNK = 1000000000, /* nine decimal digits per step */
 	MAX_CHUNKS = MAX_DIGITS * DIGIT_BITS / 29 + 1,
-	FIRST_EXPONENT = -4, /* of those written without one */
+	FIRST_EXPONENT = -4, /* smallest exponent written without 'e' */
 	LAST_EXPONENT = 15,
 	MAX_PRECISION = 17,
 };
 
-/* The digits of the shortest decimal that reads as this number, d.ddd; its exponent. */
+/* Digits of the shortest decimal that reads back as this number, d.ddd; returns its exponent. */
 static int shortest(double value, char digits[32])
 {
 	char text[40];
@@ -74,7 +74,7 @@ void repr_put_double(struct repr *repr, double value, bool with_point)
 			    exponent < 0 ? '-' : '+', exponent < 0 ? -exponent : exponent);
 }
 
-/* Digits of 30 bits as decimal text. */
+/* Write digits of 30 bits as decimal text. */
 static void put_digits(struct repr *repr, uint32_t *digits, size_t n)
 {
 	uint32_t chunks[MAX_CHUNKS];
@@ -124,7 +124,7 @@ static int put_long(struct repr *repr, uint64_t object)
 	if (is_negative)
 		repr_put(repr, "-");
 	put_digits(repr, digits, (size_t)n);
-	if (reader_has(runtime, INT_VALUE)) /* where other ints are machine words, these look like this */
+	if (reader_has(runtime, INT_VALUE)) /* 2.7: a long; an int is a machine word */
 		repr_put(repr, "L");
 	return 0;
 }

@@ -17,8 +17,8 @@
 #include "unwind/cpython/reader.h"
 
 enum {
-	MAX_WORDS = 256,           /* of _Py_DebugOffsets */
-	MAX_DATA_BYTES = 64 << 20, /* that the text of a version is looked for in */
+	MAX_WORDS = 256,           /* words of _Py_DebugOffsets */
+	MAX_DATA_BYTES = 64 << 20, /* of data that is searched for the version text */
 	CHUNK_BYTES = 64 << 10,
 	TEXT_BYTES = 256, /* longest sys.version */
 };
@@ -36,9 +36,8 @@ static void add_kind(char *version, const char *kind)
 }
 
 /*
- * "3.8.18 (default, Nov 21 2026, 10:11:12) \n[GCC 12.2.0]": is this a sys.version?
- * Source: Python/getversion.c. Returns its number as in PY_VERSION_HEX, without saying
- * which pre-release; 0: it is none.
+ * Parse a sys.version such as "3.8.18 (default, Nov 21 2026, 10:11:12) \n[GCC 12.2.0]".
+ * Source: Python/getversion.c. Returns PY_VERSION_HEX without the number of a pre-release; 0: no version.
  */
 static unsigned parse_version(const char *text, size_t n_bytes)
 {
@@ -55,7 +54,7 @@ static unsigned parse_version(const char *text, size_t n_bytes)
 		return 0;
 	if (isalpha((unsigned char)copy[used]))
 		level = PRE_RELEASE;
-	used += (int)strspn(copy + used, "abrc0123456789+"); /* "rc1"; "+": built from a later checkout */
+	used += (int)strspn(copy + used, "abrc0123456789+"); /* "rc1"; "+": built from a later commit */
 	end = strstr(copy, ") ");
 	if (strncmp(copy + used, " (", 2) != 0 || !end)
 		return 0;
@@ -75,12 +74,12 @@ static unsigned find_version_in(const char *bytes, size_t n_bytes)
 	return 0;
 }
 
-/* -EAGAIN: not there (yet). */
+/* -EAGAIN: not found yet. */
 static int search_version(struct remote *remote, const struct py_symbols *symbols, unsigned *ret)
 {
 	CLEANUP(freep) char *chunk = malloc(CHUNK_BYTES);
 	uint64_t start = symbols->data_start;
-	/* Offsets, since the end of foreign segments may be the end of all addresses. */
+	/* Compare sizes, not ends: a foreign segment may end at the end of the address space. */
 	uint64_t n_data = symbols->data_end > start ? MIN(symbols->data_end - start, (uint64_t)MAX_DATA_BYTES) : 0;
 
 	if (!chunk)
@@ -147,7 +146,7 @@ static int read_layout(struct py_runtime *runtime, char *version)
 	return layout_read_debug_offsets(words, n_words, &runtime->layout);
 }
 
-/* By the thread that holds the GIL: as long as none does nothing is known. */
+/* Follow the thread that holds the GIL; unknown while no thread holds it. */
 static int interpreter_of_current(struct py_runtime *runtime, uint64_t *ret)
 {
 	struct raddr thread, interpreter;
@@ -184,7 +183,7 @@ int reader_interpreters(struct py_runtime *runtime, uint64_t *ret)
 	return interpreter.value ? 0 : -EAGAIN;
 }
 
-/* The lists must hold together. -EAGAIN: not initialised yet. */
+/* Check that the lists are consistent. -EAGAIN: the interpreter is not initialised yet. */
 static int prove(struct py_runtime *runtime)
 {
 	struct raddr thread, back;

@@ -21,7 +21,7 @@ static int is_of_main_interpreter(struct py_runtime *runtime, const struct threa
 	return r < 0 ? r : id == 0;
 }
 
-/* Of the main interpreter alone: a thread may be in several. */
+/* Use the main interpreter only: a thread may have a state in several. */
 static int find_state(struct py_runtime *runtime, pid_t tid, struct thread_slot *ret)
 {
 	struct thread_slot slots[PY_MAX_STATES];

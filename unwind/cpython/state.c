@@ -103,7 +103,7 @@ int py_gil_state_read(struct py_runtime *runtime, pid_t tid, struct py_gil_state
 	n = reader_known_states(runtime, tid, slots, PY_MAX_STATES);
 	if (n < 0)
 		return n;
-	/* As of several states in the kernel's program: frames.bpf.c. */
+	/* Combine several states as frames.bpf.c does. */
 	for (int i = 0; i < n && gil_state.gil != PY_YES; i++) {
 		gil_state.gil = holds_gil(runtime, slots[i].interpreter, slots[i].state);
 		gil_state.collects = collects(runtime, slots[i].interpreter);
@@ -128,7 +128,7 @@ int py_state_of(struct py_runtime *runtime, pid_t tid, struct py_state *ret)
 	n = reader_states(runtime, tid, false, slots, PY_MAX_STATES);
 	if (n < 0)
 		return n;
-	/* Of several interpreters it is in the one whose GIL it holds, else in the last it entered. */
+	/* With several interpreters, the thread is in the one whose GIL it holds, else in the last one it entered. */
 	for (int i = n; i-- > 0 && r >= 0;) {
 		struct py_state state;
 
@@ -139,7 +139,7 @@ int py_state_of(struct py_runtime *runtime, pid_t tid, struct py_state *ret)
 	return r < 0 ? r : 0;
 }
 
-/* A semaphore of libc's, of 2.7's lock. */
+/* Size of libc's semaphore, which 2.7's lock uses. */
 enum { SEMAPHORE_BYTES = 32 };
 
 static bool is_within(uint64_t address, uint64_t start, uint64_t n_bytes)
@@ -147,7 +147,7 @@ static bool is_within(uint64_t address, uint64_t start, uint64_t n_bytes)
 	return start != 0 && address - start < n_bytes;
 }
 
-/* The GIL that an interpreter's threads take. -EFAULT. */
+/* Address of the interpreter's GIL. -EFAULT. */
 static int gil_of(struct py_runtime *runtime, uint64_t interpreter, uint64_t *ret)
 {
 	if (runtime->layout.field[GIL] == GIL_RUNTIME) {
@@ -195,7 +195,7 @@ enum py_answer py_waits_for_gil(struct py_runtime *runtime, pid_t tid, uint64_t 
 	switch (runtime->layout.field[GIL]) {
 	case GIL_LOCK:
 		return waits_for_lock(runtime, futex);
-	case GIL_VARIABLES: /* none of its other variables is waited on */
+	case GIL_VARIABLES: /* threads wait on none of its other variables */
 		return answer(is_within(futex, symbols->data_start, symbols->data_end - symbols->data_start));
 	default:
 		return waits_for_any(runtime, slots, n, futex);

@@ -15,14 +15,14 @@
 #include "base/util.h"
 #include "unwind/cpython/object.h"
 
-enum { MAX_TEXT = 256 /* that is compared */ };
+enum { MAX_TEXT = 256 /* longest text that is compared */ };
 
-/* From the first bit of the kind. */
+/* Bit positions relative to the kind. */
 enum { STATE_KIND = 7, STATE_COMPACT = 1 << 3, STATE_ASCII = 1 << 4 };
 
 struct text {
 	uint64_t n_characters;
-	unsigned kind; /* bytes of a character: 1, 2, 4 */
+	unsigned kind; /* bytes per character: 1, 2, 4 */
 	bool is_ascii;
 	uint64_t data;
 };
@@ -168,12 +168,12 @@ bool object_string_is(struct py_runtime *runtime, uint64_t object, const char *t
 		return false;
 	if (memcmp(there, text, n) != 0)
 		return false;
-	/* What looks like one need not be it. */
+	/* A plausible header is no proof: check the type. */
 	return object_type_of(runtime, object, &type) >= 0 &&
 	       (type.flags & (runtime->layout.field[STRINGS] == STRINGS_BYTES ? TYPE_BYTES : TYPE_UNICODE));
 }
 
-/* In 2.7: two or four bytes a character, as the interpreter was built. 0: not known. */
+/* Bytes per character of 2.7's unicode, 2 or 4 by build option. 0: unknown. */
 static unsigned unicode_kind(struct py_runtime *runtime)
 {
 	uint64_t interpreter, sys, largest, value;
@@ -186,7 +186,7 @@ static unsigned unicode_kind(struct py_runtime *runtime)
 	return runtime->unicode_kind;
 }
 
-/* Text where names are bytes. */
+/* Read unicode text in versions whose names are bytes. */
 static int read_unicode(struct py_runtime *runtime, uint64_t address, struct text *ret)
 {
 	int r;
@@ -200,7 +200,7 @@ static int read_unicode(struct py_runtime *runtime, uint64_t address, struct tex
 	return r;
 }
 
-/* An instance of a class derived from str points to its characters. */
+/* An instance of a subclass of str points to its characters. */
 static int read_derived(struct py_runtime *runtime, uint64_t address, struct text *ret)
 {
 	uint32_t state;

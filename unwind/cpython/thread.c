@@ -23,14 +23,13 @@ enum {
 
 struct thread_state {
 	uint64_t next, interpreter;
-	pid_t tid; /* 0: not known */
+	pid_t tid; /* 0: unknown */
 };
 
 /*
- * Where libc's thread structure has the id of its thread. In glibc the head of the list of
- * robust mutexes follows, empty as a rule: two pointers to itself (nptl/descr.h, 2.4 to
- * 2.43); elsewhere the main thread is looked for, whose id is the process's. Behind
- * the id glibc had the process's too, up to 2.24, at an odd multiple of four in all threads.
+ * Find the thread id in libc's thread structure. In glibc the list head of robust mutexes follows, which normally is
+ * empty: two pointers to itself (nptl/descr.h, 2.4 to 2.43). Otherwise search the main thread's structure for the PID.
+ * Up to 2.24 glibc also has the PID after the TID, at an odd multiple of four in all threads.
  */
 static int find_tid(const struct py_runtime *runtime, uint64_t address, const uint8_t *bytes)
 {
@@ -47,17 +46,17 @@ static int find_tid(const struct py_runtime *runtime, uint64_t address, const ui
 	return ABSENT;
 }
 
-/* What is remembered is looked at in each sample, as part of what that needs; the list is read as it is now. */
+/* Read remembered threads through the sample's page cache, but the list directly, as it is now. */
 static int read_bytes(struct py_runtime *runtime, bool is_remembered, uint64_t address, void *to, size_t n_bytes)
 {
 	return is_remembered ? page_cache_read(&runtime->page_cache, address, to, n_bytes)
 			     : remote_read(runtime->remote, RADDR(address), to, n_bytes);
 }
 
-/* The id of a thread by pthread_self(); 0: not known. */
+/* The TID of a thread with this pthread_self(); 0: unknown. */
 static pid_t tid_of_pthread(struct py_runtime *runtime, bool is_remembered, uint64_t address)
 {
-	uint8_t bytes[PTHREAD_BYTES] = { 0 }; /* smaller ones may lie at the end of a mapping */
+	uint8_t bytes[PTHREAD_BYTES] = { 0 }; /* a smaller structure may end at the end of a mapping */
 	uint32_t tid;
 
 	if (runtime->pthread_tid == ABSENT &&
@@ -98,7 +97,7 @@ static int remember(struct py_runtime *runtime, pid_t tid, uint64_t state, uint6
 	return 0;
 }
 
-/* @left: threads that may still be looked at; counts down also over those without an id. */
+/* @left: remaining number of threads to visit, including those without an id. */
 static int list_threads(struct py_runtime *runtime, uint64_t interpreter, unsigned *left)
 {
 	struct circle circle = { 0 };
@@ -124,7 +123,7 @@ static int list_threads(struct py_runtime *runtime, uint64_t interpreter, unsign
 	return r;
 }
 
-/* Read both lists anew. What could be read is kept even when the rest could not. */
+/* Read interpreters and threads again. Keep what was read even if the rest fails. */
 static int list_all(struct py_runtime *runtime)
 {
 	struct raddr interpreter = RADDR_NULL;
@@ -144,7 +143,7 @@ static int list_all(struct py_runtime *runtime)
 	return r;
 }
 
-/* 0: none, or one of them is another thread's by now. */
+/* 0: none is known, or one of them now belongs to another thread. */
 static size_t known_states(struct py_runtime *runtime, pid_t tid, struct thread_slot *states, size_t max)
 {
 	size_t n = 0;

@@ -29,7 +29,7 @@ const char *py_thread_name(const struct py_thread_names *names, uint64_t ident)
 	return NULL;
 }
 
-/* "Thread-7", "Thread-7 (target)", "Dummy-7": nobody gave the thread a name. */
+/* Whether the name is a default: "Thread-7", "Thread-7 (target)", "Dummy-7". */
 static bool is_made_up(const char *name)
 {
 	static const char *const prefixes[] = { "Thread-", "Dummy-" };
@@ -63,7 +63,7 @@ static int add_thread(struct py_runtime *runtime, uint64_t ident, uint64_t threa
 	int r;
 
 	r = object_attribute(runtime, thread, "_name", &object);
-	if (r == -ENOENT) /* 2.7: one that is private to its class */
+	if (r == -ENOENT) /* 2.7: a name-mangled attribute */
 		r = object_attribute(runtime, thread, "_Thread__name", &object);
 	if (r >= 0)
 		r = grow(&names->names, names->n, &names->allocated, sizeof *names->names);
@@ -71,7 +71,7 @@ static int add_thread(struct py_runtime *runtime, uint64_t ident, uint64_t threa
 		r = reader_string(runtime, object, MAX_NAME_BYTES, &name);
 	if (r < 0)
 		return r;
-	/* The main interpreter comes last, and knows best. */
+	/* The main interpreter comes last, and its name wins. */
 	for (size_t i = 0; i < names->n; i++)
 		if (names->names[i].ident == ident) {
 			free(names->names[i].name);
@@ -112,7 +112,7 @@ int py_thread_names_read(struct py_runtime *runtime, struct py_thread_names *ret
 		r = add_interpreter(runtime, interpreter, ret);
 		if (r == -ENOMEM)
 			return r;
-		/* One that has not imported threading is no reason not to look at the others. */
+		/* An interpreter without `threading` must not end the loop. */
 		r = object_word(runtime, interpreter + reader_field(runtime, INTERPRETER_NEXT), &interpreter);
 	}
 	return r < 0 ? r : 0;

@@ -22,7 +22,7 @@ enum {
 	MAX_TABLE_BYTES_A_SAMPLE = 64 << 20,
 };
 
-/* From 3.14 the low bits of a code pointer are a tag; before they are 0. */
+/* From 3.14 on, the low bits of a code pointer are a tag; before, they are 0. */
 #define CODE_TAG_MASK 3u
 
 void py_frames_done(struct py_frames *frames)
@@ -82,13 +82,13 @@ static void parse_frame(const struct py_runtime *runtime, const uint8_t *bytes, 
 		ret->instruction = word_at(bytes, reader_field(runtime, FRAME_INSTRUCTION));
 	else
 		ret->instruction = half_at(bytes, reader_field(runtime, FRAME_LAST_INSTRUCTION));
-	if (runtime->layout.field[ENTRY] == ENTRY_EACH) /* elsewhere frames are no objects, and have no such field */
+	if (runtime->layout.field[ENTRY] == ENTRY_EACH) /* otherwise frames are no objects */
 		ret->type = word_at(bytes, reader_field(runtime, OBJECT_TYPE));
 	if (reader_has(runtime, FRAME_BYTECODE_INDEX))
 		ret->bytecode_index = half_at(bytes, reader_field(runtime, FRAME_BYTECODE_INDEX));
 }
 
-/* What is no frame, whatever else it holds. */
+/* Whether the memory cannot be a frame, by its owner or type. */
 static bool is_foreign(const struct py_runtime *runtime, const uint8_t *bytes, const struct frame_head *frame)
 {
 	if (reader_has(runtime, FRAME_OWNER) &&
@@ -116,10 +116,10 @@ void py_prefetch(struct py_runtime *runtime, const uint64_t *addresses, size_t n
 		codes[n_read] = head.code;
 	}
 	if (n_read > 0)
-		(void)reader_codes(runtime, codes, n_read, results); /* what is wrong shows in the walk */
+		(void)reader_codes(runtime, codes, n_read, results); /* the walk reports errors of single codes */
 }
 
-/* What the record says of a frame, in the shape of one that was read. */
+/* Convert a recorded frame to a frame head. */
 static int take_recorded(const struct py_runtime *runtime, const struct python_entry *entry, struct frame_head *ret)
 {
 	*ret = (struct frame_head){
@@ -204,7 +204,7 @@ static int live_cframes(struct py_runtime *runtime, uint64_t state, struct py_an
 		r = read_cframe(runtime, address, &anchors[n]);
 		if (r < 0)
 			return r;
-		/* Stacks grow down: an outer evaluation lies higher. */
+		/* Stacks grow down: an outer evaluation has a higher address. */
 		if (anchors[n].outer_anchor != root && anchors[n].outer_anchor <= address)
 			return -ELOOP;
 		address = anchors[n++].outer_anchor;
@@ -212,7 +212,7 @@ static int live_cframes(struct py_runtime *runtime, uint64_t state, struct py_an
 	return (int)n;
 }
 
-/* The chain of a thread's frames: shims are the anchors, or, where each frame is an evaluation, all are. */
+/* Follow the frames of a thread. Shims are the anchors; if each frame is an evaluation, all frames are. */
 static int live_frames(struct py_runtime *runtime, uint64_t state, struct py_anchor *anchors, size_t max)
 {
 	bool each = runtime->layout.field[ENTRY] == ENTRY_EACH;
@@ -277,7 +277,7 @@ int py_live_anchors(struct py_runtime *runtime, pid_t tid, bool anew, struct py_
 		else
 			n += n_more;
 	}
-	/* What one interpreter called in another lies below it on the stack. */
+	/* Evaluations of a nested interpreter lie below those that called it. */
 	if (n_states > 1 && !py_anchor_is_frame(runtime))
 		qsort(anchors, (size_t)n, sizeof *anchors, by_address);
 	return n > 0 ? n : r;
@@ -319,12 +319,12 @@ static int32_t instruction_offset(const struct py_code *code, uint64_t offset)
 	return offset < code->bytecode_bytes ? (int32_t)offset : PY_INSTRUCTION_NONE;
 }
 
-/* Which instruction a frame is at, out of what it keeps. -ENOMEM. */
+/* Compute the frame's current instruction. -ENOMEM. */
 static int locate(struct py_runtime *runtime, uint64_t code, struct py_frame *frame)
 {
 	uint64_t start = frame->code->bytecode;
 
-	if (reader_has(runtime, FRAME_LAST_INSTRUCTION)) { /* -1 before the first, as 32 bits */
+	if (reader_has(runtime, FRAME_LAST_INSTRUCTION)) { /* 32 bits, -1 before the first instruction */
 		frame->instruction = instruction_offset(frame->code,
 							frame->kept * reader_field(runtime, LAST_INSTRUCTION_BYTES));
 		frame->pointer = start + (uint64_t)MAX(frame->instruction, 0);
@@ -341,7 +341,7 @@ static int locate(struct py_runtime *runtime, uint64_t code, struct py_frame *fr
 	return start == frame->code->bytecode ? 0 : reader_add_bytecode(runtime, frame->code, start);
 }
 
-/* The codes of the last n frames by what the record says of them; of a frame that it lacks, from memory. */
+/* Take the codes of the last n frames from the record; read frames that it lacks from memory. */
 static int recorded_codes(struct py_runtime *runtime, const struct py_frame *frames, size_t n)
 {
 	int r = 0;
@@ -355,7 +355,7 @@ static int recorded_codes(struct py_runtime *runtime, const struct py_frame *fra
 	return r;
 }
 
-/* Turn the code addresses of the last n frames into codes, and leave out what is nobody's function. */
+/* Resolve the codes of the last n frames and drop the interpreter's internal ones. */
 static int resolve(struct py_runtime *runtime, struct py_frames *all, size_t n)
 {
 	struct py_frame *frames = all->frames + all->n - n;
@@ -414,7 +414,7 @@ static int collect(struct py_runtime *runtime, uint64_t top, struct py_frames *f
 	}
 }
 
-/* What a code object hangs on is a frame. */
+/* A frame with a code object defines the type of frames. */
 static void learn_frame_type(struct py_runtime *runtime, uint64_t frame)
 {
 	struct frame_head head;
@@ -493,7 +493,7 @@ bool py_callers_stay(struct py_runtime *runtime, const struct py_frame *frames, 
 
 		if (reader_frame(runtime, address, &head) < 0 || head.is_shim)
 			return false;
-		/* Frames of nobody's functions had been left out. */
+		/* Internal frames had been dropped. */
 		if (address == frames[i].address) {
 			if (i > 0 && head.instruction != frames[i].kept)
 				return false;

@@ -65,7 +65,7 @@ static int pool_append(struct row_pool *pool, const struct cfi_row *row, uint32_
 	return 0;
 }
 
-/* A row without expressions: an equal one is used again. */
+/* Add a row without expressions, or find an equal one. */
 int row_pool_share(struct row_pool *pool, const struct cfi_row *row, uint32_t *ret)
 {
 	uint64_t hash = row_hash(row);
@@ -82,7 +82,7 @@ int row_pool_share(struct row_pool *pool, const struct cfi_row *row, uint32_t *r
 	return id_map_add(&pool->index, hash, *ret);
 }
 
-/* Takes slow over on success. */
+/* Takes ownership of slow on success. */
 static int pool_add_slow(struct row_pool *pool, struct cfi_row *row, struct cfi_slow *slow, uint32_t *ret)
 {
 	int r;
@@ -111,7 +111,7 @@ int pool_add(struct row_pool *pool, struct cfi_row *row, struct cfi_slow *slow, 
 	return r;
 }
 
-/* The way of libdw. -ENOENT: it has no answer either. */
+/* Compute the row with libdw. -ENOENT: libdw has no row either. */
 static int ask_libdw(Dwarf_CFI *cfi, uint64_t address, struct cfi_row *row, struct cfi_slow *slow, uint64_t *ret_start,
 		     uint64_t *ret_end)
 {
@@ -144,9 +144,9 @@ bool cfi_leaves_restored(const struct cfi_row *row)
 }
 
 /*
- * Compilers do not say that a register has been popped: where the function ends the rule of
- * before stays, and leads below the stack pointer, where whatever interrupts the thread next
- * may write. What ends the call has restored all.
+ * Compilers emit no rule for a popped register. At the function's end the old rule stays and points below the stack
+ * pointer, where a signal handler may overwrite the value. An instruction that leaves the function has restored all
+ * registers.
  */
 void cfi_forget_restored(struct elf_file *elf, const struct elf_cfi *cfi, uint64_t address, struct cfi_row *row)
 {
@@ -164,8 +164,8 @@ void cfi_forget_restored(struct elf_file *elf, const struct elf_cfi *cfi, uint64
 }
 
 /*
- * Our own way: no library, and no allocation for the usual row. -ENOENT: no function
- * with CFI is there; others but -ENOMEM: libdw may know.
+ * Compute the row without libdw, and without allocation for common rows. -ENOENT: no function with CFI is there. Other
+ * errors except -ENOMEM: try libdw.
  */
 static int run_program(struct row_pool *pool, struct module *module, uint64_t address, uint32_t *ret)
 {
@@ -215,8 +215,8 @@ static Dwarf_CFI *eh_frame(struct module *module, struct cfi_module *cfi)
 enum { MAX_UNPACKED_BYTES = 16 << 20 };
 
 /*
- * .debug_frame: hand-written assembly and some languages have only that. libdw unpacks all debug information of the
- * file with it, here, between two samples: not where that is much.
+ * Hand-written assembly and some languages only have .debug_frame. libdw decompresses all debug information for it,
+ * here, between two samples: skip files where that is large.
  */
 static Dwarf_CFI *debug_frame(struct module *module, struct cfi_module *cfi)
 {
@@ -251,7 +251,7 @@ int cfi_row_by_libdw(struct module *module, uint64_t address, int error, struct 
 	return r;
 }
 
-/* Compile it here. -ENOENT: there is no CFI for it. */
+/* Compile the row in this process. -ENOENT: the address has no CFI. */
 static int compile(struct row_pool *pool, struct module *module, uint64_t address, uint32_t *ret)
 {
 	struct cfi_slow slow;

@@ -40,7 +40,7 @@ static int push_register(struct machine_state *state, const struct cfi_context *
 	return push(state, value + offset);
 }
 
-/* Two values in, one out. */
+/* Operators with two operands. */
 static int binary(unsigned atom, uint64_t a, uint64_t b, uint64_t *ret)
 {
 	switch (atom) {
@@ -93,7 +93,7 @@ static int binary(unsigned atom, uint64_t a, uint64_t b, uint64_t *ret)
 	return -EBADMSG;
 }
 
-/* Operations on the top of the stack. */
+/* Operators on the top of the stack. */
 static int unary(struct machine_state *state, const struct cfi_context *context, const Dwarf_Op *op)
 {
 	uint64_t *top = &state->values[state->n - 1];
@@ -152,7 +152,7 @@ static int step(struct machine_state *state, const struct cfi_context *context, 
 	case DW_OP_const8s:
 	case DW_OP_constu:
 	case DW_OP_consts:
-		return push(state, op->number); /* libdw has extended the sign */
+		return push(state, op->number); /* libdw has sign-extended it */
 	case DW_OP_call_frame_cfa:
 		return push(state, context->cfa);
 	case DW_OP_nop:
@@ -182,7 +182,7 @@ int expression_evaluate(const struct cfi_expression *expression, const struct cf
 
 /* ---- Decoding ---- */
 
-/* 0, or -EBADMSG for an operation that step() does not know either. */
+/* Returns 0, or -EBADMSG for an operation that step() does not support either. */
 static int decode_one(struct cursor *cursor, Dwarf_Op *op)
 {
 	op->atom = (uint8_t)cursor_fixed(cursor, 1);

@@ -26,9 +26,9 @@
 #include "unwind/native/program.h"
 
 enum {
-	MAX_ROWS = 128,            /* of an answer */
-	MAX_KEPT_BYTES = 32 << 20, /* of answers, of all modules: a hostile file has a row for each byte */
-	MAX_SPLIT_BYTES = 64,      /* of code that is looked at byte by byte */
+	MAX_ROWS = 128,            /* per answer */
+	MAX_KEPT_BYTES = 32 << 20, /* total of answers; a hostile file may have a row for each byte */
+	MAX_SPLIT_BYTES = 64,      /* code that is split byte by byte */
 };
 
 /* ---- Compiling ---- */
@@ -37,12 +37,12 @@ struct compiled_row {
 	uint64_t start, end;
 	struct cfi_row row;
 	struct cfi_slow slow;
-	bool kept; /* slow is filled */
+	bool kept; /* slow is set */
 };
 
 struct compilation {
 	struct elf_file *elf;
-	const struct elf_cfi *cfi; /* NULL: what libdw said */
+	const struct elf_cfi *cfi; /* NULL: rows come from libdw */
 	uint64_t address;
 	size_t n;
 	struct compiled_row rows[MAX_ROWS];
@@ -56,7 +56,7 @@ static void drop(struct compilation *compilation, size_t n)
 	memmove(compilation->rows, compilation->rows + n, compilation->n * sizeof compilation->rows[0]);
 }
 
-/* 1: there is room for no more, and the address has been passed. */
+/* 1: the array is full and already covers the address. */
 static int add_row(struct compilation *compilation, const struct compiled_row *row)
 {
 	if (compilation->n == MAX_ROWS && compilation->rows[compilation->n - 1].end > compilation->address)
@@ -67,13 +67,13 @@ static int add_row(struct compilation *compilation, const struct compiled_row *r
 	return 0;
 }
 
-/* At each instruction that ends the call the row is another one. */
+/* Instructions that leave the function have a different row: split there. */
 static int split_row(struct compilation *compilation, const struct compiled_row *whole)
 {
 	struct compiled_row part = *whole, next = *whole;
 	int r = 0;
 
-	if (whole->end - whole->start > MAX_SPLIT_BYTES) { /* who asks for another address there asks again */
+	if (whole->end - whole->start > MAX_SPLIT_BYTES) { /* too long: answer for this address only */
 		if (compilation->address < whole->start || compilation->address >= whole->end)
 			return 0;
 		part.start = compilation->address;
@@ -120,7 +120,7 @@ static const struct compiled_row *row_of(const struct compilation *compilation, 
 	return NULL;
 }
 
-/* One row alone, which libdw has found. @error: see cfi_row_by_libdw(). */
+/* Add a single row from libdw. @error: see cfi_row_by_libdw(). */
 static int compile_by_libdw(struct compilation *compilation, struct module *module, int error)
 {
 	struct compiled_row found = { .start = 0 };
@@ -172,7 +172,7 @@ static void put(struct writer *to, uint64_t number, size_t n_bytes)
 		to->is_full = true;
 		return;
 	}
-	memcpy(to->at, &number, n_bytes); /* little-endian, as all machines here */
+	memcpy(to->at, &number, n_bytes); /* all supported machines are little-endian */
 	to->at += n_bytes;
 }
 
@@ -213,7 +213,7 @@ static void put_head(uint8_t *to, uint64_t start, uint64_t end, uint32_t n)
 
 enum { HEAD_BYTES = 20 };
 
-/* As many as there is room for, from one on. Returns how many. */
+/* Write as many rows from `first` on as fit. Returns their number. */
 static size_t write_rows(const struct compilation *compilation, size_t first, uint8_t *to, size_t *ret_bytes)
 {
 	struct writer writer = { to + HEAD_BYTES, to + NATIVE_ROWS_MAX_BYTES, false };
@@ -283,7 +283,7 @@ static int take_expression(struct cursor *from, Dwarf_Op *ops, size_t *ret)
 	return from->failed ? -EBADMSG : 0;
 }
 
-/* Returns 1 when slow was filled, 0 when not, -EBADMSG, -ENOMEM; slow is to be ended in any case. */
+/* Returns 1 if slow was set, 0 if not, -EBADMSG, -ENOMEM. Call cfi_slow_done() in all cases. */
 static int take_expressions(struct cursor *from, struct cfi_row *row, struct cfi_slow *slow)
 {
 	Dwarf_Op ops[ROW_MAX_OPS];
@@ -322,14 +322,14 @@ static int take_cfi_row(struct cursor *from, struct cfi_row *row, struct cfi_slo
 struct rows_answer {
 	uint64_t start, end;
 	uint32_t n_rows;
-	uint64_t offset; /* of the address that was asked for */
-	bool is_kept;    /* with all its rows; else with that of the address */
-	uint32_t last;   /* where the last range has ended */
-	bool has_found;  /* the row of the address */
+	uint64_t offset; /* of the requested address */
+	bool is_kept;    /* keep all rows, not only the one of the address */
+	uint32_t last;   /* end of the last range */
+	bool has_found;  /* the answer has the row of the address */
 	uint32_t found;
 };
 
-/* The row of a range that is not kept is 0. */
+/* A range that is not kept has row 0. */
 static int take_range(struct row_pool *pool, struct cursor *from, struct rows_answer *answer, struct cfi_range *ret)
 {
 	uint64_t span = answer->end - answer->start;
@@ -362,7 +362,7 @@ static int take_range(struct row_pool *pool, struct cursor *from, struct rows_an
 	return 0;
 }
 
-/* The first function that ends behind an address. */
+/* The first function that ends after an address. */
 static size_t first_ending_after(const struct cfi_module *cfi, uint64_t address)
 {
 	size_t low = 0, high = cfi->n_functions;
@@ -417,7 +417,7 @@ static int take_head(const struct row_pool *pool, const struct cfi_module *cfi, 
 	return 0;
 }
 
-/* Ranges go behind those of the module; they become its own once all have been read. */
+/* Append ranges after those of the module; store_rows() adds them once all were read. */
 static int take_answer(struct row_pool *pool, struct cfi_module *cfi, struct cursor *from, uint64_t address,
 		       struct rows_answer *answer)
 {

@@ -29,7 +29,7 @@ static size_t seam_bytes(const struct native_stack *stack)
 	return MIN(stack->sample->stack_bytes, (size_t)MEMORY_SEAM_BYTES);
 }
 
-/* Are the last captured bytes these? */
+/* Whether the last captured bytes equal these. */
 static bool seam_matches(const struct native_stack *stack, const uint8_t *bytes)
 {
 	size_t seam = seam_bytes(stack);
@@ -37,7 +37,7 @@ static bool seam_matches(const struct native_stack *stack, const uint8_t *bytes)
 	return memcmp(stack->sample->stack + stack->sample->stack_bytes - seam, bytes, seam) == 0;
 }
 
-/* Are they still what stands there now? */
+/* Whether memory still holds the last captured bytes. */
 static bool seam_is_there(const struct native_stack *stack)
 {
 	size_t seam = seam_bytes(stack);
@@ -52,7 +52,7 @@ bool native_seam_holds(const struct native_stack *stack)
 	return stack->rest.n_bytes == 0 || stack->sample->is_held || seam_is_there(stack);
 }
 
-/* ---- Kept from samples before ---- */
+/* ---- Rests kept from earlier samples ---- */
 
 static struct stack_rest *find_kept(struct native_stack *stack, pid_t tid)
 {
@@ -78,9 +78,8 @@ void memory_begin(struct native_stack *stack)
 }
 
 /*
- * Who is come to so late that the stack has become another one by now may still have the rest that a sample
- * before it had: the same bytes at the seam say so of what was read a moment before as they do of what is read
- * a moment after.
+ * If the stack has changed before this late read, use the rest kept from an earlier sample. Equal bytes at the seam
+ * verify a rest read shortly before as well as one read shortly after.
  */
 static bool take_kept(struct native_stack *stack)
 {
@@ -98,7 +97,7 @@ static bool take_kept(struct native_stack *stack)
 	return true;
 }
 
-/* ---- Read now ---- */
+/* ---- Read the rest now ---- */
 
 static int make_room(struct stack_rest *rest, size_t n_bytes)
 {
@@ -114,7 +113,7 @@ static int make_room(struct stack_rest *rest, size_t n_bytes)
 	return 0;
 }
 
-/* What a read begins with: the seam, and some before it, for the sake of samples to come, whose captured bytes may end there. */
+/* Start at the seam, or before it: the captured bytes of later samples may end there. */
 static uint64_t start_of_read(const struct native_stack *stack)
 {
 	enum { BEFORE_BYTES = 16 << 10 };
@@ -123,7 +122,7 @@ static uint64_t start_of_read(const struct native_stack *stack)
 	return captured_end(stack) - MAX(before, seam_bytes(stack));
 }
 
-/* Whether what was read, n bytes from @start on, reaches behind the captured bytes, and belongs to them. */
+/* Whether the n bytes read from @start on extend and match the captured bytes. */
 static bool is_rest(const struct native_stack *stack, uint64_t start, ssize_t n)
 {
 	uint64_t end = captured_end(stack);
@@ -139,11 +138,9 @@ static int refuse(struct native_stack *stack)
 }
 
 /*
- * Read the stack on from what is there already; one call reads the seam, the
- * bytes behind it, and compares. The target runs on meanwhile: a stack that
- * has been popped and pushed anew down to here shows at the seam, which is
- * looked at once more afterwards: reading takes as long as some calls. After a read
- * that did not match, nothing of an earlier one is given out either.
+ * Read more of the stack. One call reads the seam and the bytes after it. The target keeps running: if it has popped
+ * and pushed the stack down to the seam, the seam differs. Compare the seam again afterwards, because a read takes as
+ * long as a few calls. After a mismatch, also drop what earlier reads returned.
  */
 static int read_rest(struct native_stack *stack)
 {
@@ -169,7 +166,7 @@ static int read_rest(struct native_stack *stack)
 	rest->n_bytes = (size_t)n;
 	rest->tid = stack->sample->tid;
 	rest->time_ns = stack->sample->time_ns;
-	return (size_t)n > had ? 0 : refuse(stack); /* else that was the top */
+	return (size_t)n > had ? 0 : refuse(stack); /* no more bytes: this is the stack's end */
 }
 
 static int load_rest(struct native_stack *stack, uint64_t address, void *to, size_t n_bytes)

@@ -5,8 +5,8 @@
 #include <string.h>
 
 /*
- * A trial: so many samples, in stretches by turns one way and the other. What else happens on a machine
- * makes single stretches slow; so pairs of them are counted, not their times summed up.
+ * A trial alternates between both ways, a few samples each. Other load slows down single intervals, so count which way
+ * wins each pair instead of adding times.
  */
 enum { STRETCH_SAMPLES = 8, TRIAL_SAMPLES = 16 * STRETCH_SAMPLES, PERIOD_SAMPLES = 4096 };
 
@@ -15,7 +15,7 @@ static struct stack_start *start_of(struct prefetch *prefetch, pid_t tid)
 	return &prefetch->starts[mix64((uint64_t)tid) % PREFETCH_THREADS];
 }
 
-/* The innermost frames, with none of them read. */
+/* Prefetch the innermost frames by guesses. */
 static void guess_first(const struct pc_table *pcs, const struct sample *sample)
 {
 	struct prefetch_guess prefetch_guess = { .slot = pc_table_find(pcs, sample->regs.value[MACHINE_REG_PC]) };
@@ -66,7 +66,7 @@ void prefetch_done(struct prefetch *prefetch, const struct native_stack *stack)
 		      stack->n_frames);
 }
 
-/* One stretch each way is over: which one took less time a frame? */
+/* After one interval of each way: compare the time per frame. */
 static void judge(struct prefetch_trial *trial)
 {
 	uint64_t guessed = trial->ns[PREFETCH_BY_GUESS] * trial->n_frames[PREFETCH_IN_ORDER];

@@ -23,7 +23,7 @@
 #include "base/cursor.h"
 #include "base/util.h"
 
-/* What libdw.h of elfutils 0.188 has no names for. */
+/* Missing from libdw.h of elfutils 0.188. */
 enum {
 	CFA_AARCH64_NEGATE_RA_STATE = 0x2d,
 	CFA_PRIMARY = 0xc0, /* instructions with an operand in their low six bits */
@@ -32,7 +32,7 @@ enum {
 
 enum { MAX_REMEMBERED = 8 };
 
-struct block { /* an expression; n_bytes 0: none */
+struct block { /* expression; n_bytes 0: none */
 	const uint8_t *bytes;
 	uint64_t n_bytes;
 	bool is_value;
@@ -47,16 +47,16 @@ struct rules {
 };
 
 struct execution {
-	struct cursor bytes; /* of the program */
+	struct cursor bytes; /* program bytes */
 	const struct elf_cfi *cfi;
-	uint64_t address;                  /* the one wanted */
-	uint64_t location;                 /* up to where the rules hold so far */
-	const struct program_taker *taker; /* NULL: only the row at the address is wanted */
+	uint64_t address;                  /* requested address */
+	uint64_t location;                 /* address up to which the rules apply */
+	const struct program_taker *taker; /* NULL: compute only the row at the address */
 	struct rules rules, initial, remembered[MAX_REMEMBERED];
 	unsigned n_remembered;
 };
 
-/* Products of foreign numbers: what does not fit is nobody's frame. */
+/* Multiply numbers from a file; an overflow makes the program invalid. */
 static int64_t scaled(struct execution *run, int64_t number, int64_t factor)
 {
 	int64_t product;
@@ -146,7 +146,7 @@ static int set_expression(struct execution *run, bool is_value)
 	return 0;
 }
 
-/* Undefined is a word of compilers for the outermost frame, and for FP; see row.c. */
+/* Compilers use "undefined" for the outermost frame and for FP only; see row.c. */
 static int set_undefined(struct execution *run, uint64_t reg)
 {
 	if (reg == run->cfi->return_register || reg == MACHINE_REG_FP)
@@ -172,7 +172,7 @@ static int recall(struct execution *run)
 
 static int to_row(const struct execution *run, struct cfi_row *row, struct cfi_slow *slow);
 
-/* The rules hold up to there. */
+/* Report the current rules up to `end`. */
 static int hand_out(const struct execution *run, uint64_t end)
 {
 	struct cfi_slow slow;
@@ -188,7 +188,7 @@ static int hand_out(const struct execution *run, uint64_t end)
 	return run->taker->take(run->taker->data, run->location, end, &row, &slow, kept > 0);
 }
 
-/* Not 0: the address is reached, the rules are its row; or who takes all rows wants no more. */
+/* Not 0: the address is reached and the rules are its row, or the taker stopped. */
 static int advance(struct execution *run, uint64_t delta)
 {
 	uint64_t next;
@@ -255,7 +255,7 @@ static int execute_extended(struct execution *run, uint8_t opcode)
 		cursor_leb128(&run->bytes);
 		return 0;
 	case CFA_AARCH64_NEGATE_RA_STATE:
-		/* Whether a return address is signed does not matter: signatures are stripped. */
+		/* Ignore signatures: they are stripped from return addresses. */
 		return MACHINE_SIGNS_RETURN_ADDRESSES ? 0 : -EOPNOTSUPP;
 	default:
 		return -EOPNOTSUPP;
@@ -279,7 +279,7 @@ static int execute_one(struct execution *run)
 	}
 }
 
-/* Returns what ended it: 0 the end of the program; 1 see advance(). */
+/* Returns 0 at the end of the program, or the result that ended it; 1: see advance(). */
 static int execute(struct execution *run, const uint8_t *program, size_t n_bytes)
 {
 	int r = 0;
@@ -293,7 +293,7 @@ static int execute(struct execution *run, const uint8_t *program, size_t n_bytes
 	return r;
 }
 
-/* A block as operations: a register's begins with the CFA on the stack of values. */
+/* Convert a block to operations; a register's block starts with the CFA on the value stack. */
 static int decode(const struct block *block, bool push_cfa, Dwarf_Op *ops, size_t *ret)
 {
 	size_t n = 0;
@@ -365,7 +365,7 @@ static int to_row(const struct execution *run, struct cfi_row *row, struct cfi_s
 	return kept;
 }
 
-/* What all functions of a CIE begin with. */
+/* Execute the initial instructions of the CIE. */
 static int begin(struct execution *run)
 {
 	const struct elf_cfi *cfi = run->cfi;
@@ -379,7 +379,7 @@ static int begin(struct execution *run)
 	if (r < 0)
 		return r;
 	if (run->location != cfi->start)
-		return -EBADMSG; /* what is common to many functions can not move in one */
+		return -EBADMSG; /* shared initial instructions cannot advance the location */
 	run->initial = run->rules;
 	return 0;
 }

@@ -20,13 +20,13 @@
 #include "unwind/native/memory.h"
 #include "unwind/native/walk.h"
 
-/* A leaf that has not stored its return address seldom has more than this on the stack. */
+/* A leaf function that has not stored its return address rarely uses more stack than this. */
 enum { LEAF_BYTES = 256 };
 
 /*
- * Where a caller's part of the stack begins, from its frame pointer. -ENODATA: its
- * rules have no record, or it is not above the callee's frame.
- * @above: not below this.
+ * Compute a caller's SP from its frame pointer. -ENODATA: its rules have no frame record, or the SP is not above the
+ * callee's frame.
+ * @above: lower bound.
  */
 static int sp_of_caller(struct walk *walk, uint64_t pc, uint64_t fp, uint64_t above, uint64_t *ret)
 {
@@ -51,7 +51,7 @@ static int sp_of_caller(struct walk *walk, uint64_t pc, uint64_t fp, uint64_t ab
 	return 0;
 }
 
-/* Is a word among the first of the frame? */
+/* Whether the first words of the frame contain a word. */
 static bool is_stored(struct walk *walk, uint64_t word)
 {
 	for (uint64_t offset = 0; offset < LEAF_BYTES; offset += sizeof word) {
@@ -65,7 +65,7 @@ static bool is_stored(struct walk *walk, uint64_t word)
 	return false;
 }
 
-/* The caller has no record: how much of the stack a leaf has is tried out. */
+/* Without a record in the caller, try possible sizes of the leaf's frame. */
 static int search_leaf(struct walk *walk, struct supposition *caller)
 {
 	for (uint64_t offset = 0; offset < LEAF_BYTES && walk->searches_left > 0; offset += 2 * sizeof offset) {
@@ -87,7 +87,7 @@ static int search_by_link(struct walk *walk)
 
 	if (link_register(walk, &link) < 0)
 		return 0;
-	/* The record is its own already, not its caller's. */
+	/* The frame record is already the leaf's own. */
 	if (memory_load(walk->stack, walk->fp + sizeof link, &recorded) == 0 && recorded == link)
 		return 0;
 	caller.pc = machine_return_address(link);
@@ -103,7 +103,7 @@ static int search_by_link(struct walk *walk)
 	return search_leaf(walk, &caller);
 }
 
-/* The record that the frame pointer points at. False: that is none. */
+/* Load the frame record at the frame pointer. False: there is none. */
 static bool load_record(struct walk *walk, uint64_t *ret_pc, uint64_t *ret_fp)
 {
 	struct native_stack *stack = walk->stack;
@@ -139,14 +139,14 @@ int search_by_record(struct walk *walk)
 	return suppose(walk, &caller);
 }
 
-/* A caller without CFI, or with its CFA at its frame pointer, can do with the least its SP can be. */
+/* A caller without CFI, or with its CFA at its frame pointer, only needs a lower bound of SP. */
 static bool needs_no_sp(struct walk *walk, uint64_t pc)
 {
 	const struct cfi_row *row;
 	uint32_t id;
 
 	if (MACHINE_RECORD_ENDS_AT_CFA)
-		return true; /* the least is right */
+		return true; /* the lower bound is exact */
 	if (walk_find_row(walk->process, pc - 1, &id) < 0)
 		return false;
 	row = &walk->process->unwinder->pool.rows[id];

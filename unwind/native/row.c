@@ -86,7 +86,7 @@ int row_set_cfa(struct cfi_row *row, struct cfi_slow *slow, const Dwarf_Op *ops,
 	return 1;
 }
 
-/* Returns 1 when an expression was kept. */
+/* Returns 1 if an expression was kept. */
 static int compile_cfa(Dwarf_Frame *frame, struct cfi_row *row, struct cfi_slow *slow)
 {
 	Dwarf_Op *ops;
@@ -108,10 +108,9 @@ static bool is_cfa_offset(const Dwarf_Op *ops, size_t n_ops, int64_t *ret)
 }
 
 /*
- * Where CFI says nothing about a register, libdw applies rules of the ABI, and
- * those of 0.188 for AMD64 name register 0 (rax) where they mean 3 (rbx). So
- * rbx comes out as undefined in every function that leaves it alone. A function
- * that really loses a register its callers rely on is none that returns.
+ * Without CFI for a register, libdw applies ABI rules. In 0.188 those for AMD64 name register 0 (rax) instead of 3
+ * (rbx), so rbx becomes undefined in every function that preserves it. A function that really loses a callee-saved
+ * register never returns, so ignore "undefined" except for PC and FP.
  */
 static bool may_be_undefined(unsigned reg)
 {
@@ -134,7 +133,7 @@ int row_set_saved(struct cfi_row *row, struct cfi_slow *slow, unsigned index, co
 	return 1;
 }
 
-/* Returns 1 when an expression was kept. */
+/* Returns 1 if an expression was kept. */
 static int compile_register(Dwarf_Frame *frame, unsigned reg, struct cfi_row *row, struct cfi_slow *slow)
 {
 	unsigned index = (unsigned)row_saved_index(reg);
@@ -168,8 +167,10 @@ static bool row_is_plain(const struct cfi_row *row)
 
 void row_classify(struct cfi_row *row)
 {
-	/* Where calls put the return address on the stack, one that was never saved
-	 * cannot be followed. Elsewhere it is in a register still. */
+	/*
+	 * If calls push the return address, one that was never saved cannot be followed. On other machines it may still
+	 * be in a register.
+	 */
 	row->is_outermost = row->saved[0] == SAVED_UNDEFINED ||
 			    (row->saved[0] == SAVED_SAME && MACHINE_REG_RETURN == MACHINE_REG_PC);
 	row->is_plain = row_is_plain(row);

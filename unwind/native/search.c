@@ -30,8 +30,10 @@
 
 enum {
 	SEARCH_BYTES = 8192,
-	/* Callee-saved registers are pushed right after the call: the frame
-	 * pointer is among the first words below the return address, or untouched. */
+	/*
+	 * Callee-saved registers are pushed right after the call: the frame pointer is among the first words below the
+	 * return address, or unchanged.
+	 */
 	PUSHED_WORDS = 6,
 };
 
@@ -42,7 +44,7 @@ bool is_code(struct native_process *process, uint64_t pc)
 	return mapping && mapping->executable;
 }
 
-/* Behind a call instruction, in a function with CFI? */
+/* Whether pc follows a call instruction in a function with CFI. */
 static bool check_return_address(struct native_process *process, uint64_t pc)
 {
 	const void *before;
@@ -58,7 +60,7 @@ static bool check_return_address(struct native_process *process, uint64_t pc)
 	return machine_is_after_call(before) && walk_find_row(process, pc - 1, &row) == 0 && row != ROW_NONE;
 }
 
-/* The same, remembered: one code calls such code from few places, again and again. */
+/* Cached, because generated code has few callers, which repeat. */
 bool is_return_address(struct native_process *process, uint64_t pc)
 {
 	const struct pc_slot *slot = pc_table_find(&process->returns, pc);
@@ -66,15 +68,15 @@ bool is_return_address(struct native_process *process, uint64_t pc)
 
 	if (slot)
 		return slot->row;
-	/* What is no code at all is found out soon enough, and stacks are full of it. */
+	/* Reject what is no code first: it is fast, and stacks are full of it. */
 	if (pc - 1 >= MACHINE_USER_END || pc % MACHINE_CODE_ALIGNMENT != 0 || !is_code(process, pc - 1))
 		return false;
 	is_one = check_return_address(process, pc);
-	(void)pc_table_add(&process->returns, pc, is_one, 0); /* only a memory of it */
+	(void)pc_table_add(&process->returns, pc, is_one, 0); /* only a cache */
 	return is_one;
 }
 
-/* The code around a PC as it is now, as a number but 0. */
+/* A hash of the current code around a PC, never 0. */
 enum { CODE_UNREADABLE = 1, CODE_READ = 2 };
 
 static uint32_t hash_code(struct walk *walk, uint64_t pc)
@@ -89,7 +91,7 @@ static uint32_t hash_code(struct walk *walk, uint64_t pc)
 	return (uint32_t)hash | CODE_READ;
 }
 
-/* Is the code that a guess was made for still there? */
+/* Whether the code that a guess was made for is unchanged. */
 static bool code_is_same(struct walk *walk, uint64_t pc)
 {
 	const struct pc_slot *slot = pc_table_find(&walk->process->pcs, pc);
@@ -97,7 +99,7 @@ static bool code_is_same(struct walk *walk, uint64_t pc)
 	return !slot || slot->code == 0 || slot->code == hash_code(walk, pc);
 }
 
-/* Only where it can be written does it change without our being told. */
+/* Only code in writable mappings changes without an event. */
 static void remember_code(struct walk *walk, uint64_t pc)
 {
 	const struct mapping *mapping = address_space_find(walk->process->space, pc);
@@ -123,8 +125,8 @@ bool guess_holds(struct walk *walk, const struct cfi_row *row)
 }
 
 /*
- * Make a supposition the row of the last frame's PC. It stands in the table from
- * now on, so that the same PC further up the stack, in a recursion, is held to it.
+ * Make a supposition the row of the last frame's PC. Store it in the table at once, so that it must also hold for the
+ * same PC in outer, recursive frames.
  */
 static int set_supposed(struct walk *walk, const struct supposition *caller)
 {
@@ -138,7 +140,7 @@ static int set_supposed(struct walk *walk, const struct supposition *caller)
 	};
 	int r;
 
-	/* Who has no part of the stack has nowhere to save what it changes, and changes nothing. */
+	/* A function with an empty frame cannot save registers, so it changes none. */
 	for (unsigned i = 0; i < ROW_N_SAVED; i++)
 		row.saved[i] = row.cfa_offset == 0 ? SAVED_SAME : SAVED_UNDEFINED;
 	row.saved[0] = caller->saved_pc;
@@ -153,7 +155,7 @@ static int set_supposed(struct walk *walk, const struct supposition *caller)
 	return 0;
 }
 
-/* Take a supposition back: the PC has no row, the frame no CFA. */
+/* Undo a supposition: the PC has no row, the frame no CFA. */
 static void forget(struct walk *walk)
 {
 	struct native_frame *frame = &walk->stack->frames[walk->stack->n_frames - 1];
@@ -166,13 +168,13 @@ static void forget(struct walk *walk)
 		slot->row = ROW_NONE;
 }
 
-/* Frames in a row that fit each other, so many as old words on a stack hardly ever do. */
+/* Stale words on a stack rarely form this many consistent frames. */
 enum { ENOUGH_FRAMES = 8 };
 
 /*
- * A walk that arrives at the thread's start is right, for the frame before led there exactly. One that begins there
- * may do so by any old word. And a word that is zero ends a walk as well, but
- * tells nothing: stacks are full of zeros. Then it must have gone far before.
+ * A walk that reaches the thread's start is right, because the frame before led exactly there. A walk that starts there
+ * may result from a stale word. A zero word also ends a walk and proves nothing, because stacks are full of zeros, so
+ * such a walk needs many frames.
  */
 static bool is_convincing(const struct walk *further, size_t n_frames)
 {
@@ -184,7 +186,7 @@ static bool is_convincing(const struct walk *further, size_t n_frames)
 	       n_frames >= (further->is_at_start ? 2 : ENOUGH_FRAMES);
 }
 
-/* One that went far, to where the captured bytes end, is the next best. */
+/* A long walk up to the end of the captured bytes is the second choice. */
 static void note_early(struct walk_search *search, const struct walk *further, const struct supposition *caller,
 		       size_t n_frames)
 {
@@ -194,7 +196,7 @@ static void note_early(struct walk_search *search, const struct walk *further, c
 	search->early = *caller;
 }
 
-/* Go on from one supposition. 1: it is right, 0: it is not. */
+/* Continue from a supposition. 1: it is right, 0: it is wrong. */
 static int try_from(struct walk *walk, const struct supposition *caller)
 {
 	struct native_stack *stack = walk->stack;
@@ -222,7 +224,7 @@ static int try_from(struct walk *walk, const struct supposition *caller)
 	return 0;
 }
 
-/* The last one found comes first, and the one that was not found for longest goes. */
+/* Keep known callers in order of their last use; evict the oldest. */
 static void remember_caller(struct walk *walk, const struct supposition *caller)
 {
 	struct known_caller *known = walk->process->known_callers;
@@ -252,15 +254,15 @@ int suppose(struct walk *walk, const struct supposition *caller)
 	if (r == 0)
 		forget(walk);
 	if (r == 1) {
-		walk->process->unwinder->pool.n_compiled++; /* a place like any other from now on */
+		walk->process->unwinder->pool.n_compiled++; /* counts as compiled from now on */
 		remember_caller(walk, caller);
 	}
 	return r;
 }
 
 /*
- * All frame pointers that may belong to one return address. It ends its frame where a
- * call pushes it, and where code that is generated pushes what it has to keep.
+ * Try all frame pointers that may belong to a return address. A call pushes the return address at the frame's end;
+ * generated code then pushes the registers it has to keep.
  */
 static int try_return_address(struct walk *walk, uint64_t address, uint64_t pc)
 {
@@ -283,7 +285,7 @@ static int try_return_address(struct walk *walk, uint64_t address, uint64_t pc)
 		if (pushed && memory_load(stack, cfa + (uint64_t)offset, &caller.fp) < 0)
 			break;
 		if (pushed && caller.fp < cfa)
-			continue; /* as a frame pointer it would have to point up the stack */
+			continue; /* a frame pointer must point to an outer frame */
 		r = suppose(walk, &caller);
 		if (r != 0)
 			return r;
@@ -291,7 +293,7 @@ static int try_return_address(struct walk *walk, uint64_t address, uint64_t pc)
 	return 0;
 }
 
-/* What a known caller is here. False: it is not. */
+/* Check a known caller against this stack. False: it is not the caller. */
 static bool is_known_here(struct walk *walk, const struct known_caller *known, struct supposition *ret)
 {
 	uint64_t pc, cfa = walk->sp + known->bytes, fp = walk->fp;
@@ -309,9 +311,9 @@ static bool is_known_here(struct walk *walk, const struct known_caller *known, s
 }
 
 /*
- * Generated code is called from few places, and the frame is as large at one PC of a function as at the next: where the
- * return address that was found for another PC stands at the same distance, it is tried first.
- * That both agree also makes up for a thread's start that was not captured. Returns as search().
+ * Generated code has few callers, and its frame size is the same at different PCs of a function. So first try return
+ * addresses found for other PCs, at the same distance. If both agree, the walk may end at the captured bytes. Returns
+ * as search().
  */
 static int try_known_callers(struct walk *walk)
 {
@@ -319,7 +321,7 @@ static int try_known_callers(struct walk *walk)
 	struct supposition caller;
 	int r = 0;
 
-	memcpy(known, walk->process->known_callers, sizeof known); /* searches further out change them */
+	memcpy(known, walk->process->known_callers, sizeof known); /* searches in outer frames change them */
 	walk->may_end_early = true;
 	for (size_t i = 0; i < N_KNOWN_CALLERS && known[i].pc != 0 && walk->searches_left > 0 && r == 0; i++)
 		if (is_known_here(walk, &known[i], &caller))
@@ -328,7 +330,7 @@ static int try_known_callers(struct walk *walk)
 	return r;
 }
 
-/* Nothing led to the thread's start. Returns as search(). */
+/* No walk reached the thread's start. Returns as search(). */
 static int take_early(struct walk *walk, const struct walk_search *search)
 {
 	int r;
@@ -342,7 +344,7 @@ static int take_early(struct walk *walk, const struct walk_search *search)
 	return r;
 }
 
-/* 1: found, and the rest of the stack with it. */
+/* 1: found, including the rest of the stack. */
 static int search(struct walk *walk)
 {
 	struct native_stack *stack = walk->stack;
@@ -363,7 +365,7 @@ static int search(struct walk *walk)
 	return 0;
 }
 
-/* Go on from one CFA of the last frame, by its row. */
+/* Continue from a possible CFA of the last frame, by its row. */
 static int try_cfa(struct walk *walk, uint64_t cfa)
 {
 	struct native_stack *stack = walk->stack;
@@ -398,9 +400,8 @@ int search_in_place(struct walk *walk, uint64_t read_cfa)
 }
 
 /*
- * Where searches fail they mostly fail again: the captured bytes end before the
- * thread's start, or the code has changed stacks. So after a few in a row each
- * that fails makes them half as frequent, down to one in 256.
+ * A failed search usually fails again: the captured bytes end before the thread's start, or the code has switched
+ * stacks. After a few failures in a row, each one halves the rate of searches, down to one in 256.
  */
 static bool may_search(struct walk *walk, uint64_t pc)
 {
@@ -421,7 +422,7 @@ static void remember_search(struct walk *walk, uint64_t pc, bool failed)
 	if (slot)
 		slot->row = failed ? slot->row + 1 : 0;
 	else if (failed)
-		(void)pc_table_add(&walk->process->failures, pc, 1, 0); /* only a memory of it */
+		(void)pc_table_add(&walk->process->failures, pc, 1, 0); /* only a cache */
 }
 
 static bool is_searched_for(const struct walk *walk, uint64_t pc)
@@ -456,7 +457,7 @@ static int search_anew(struct walk *walk, uint64_t pc)
 	walk->may_end_early = may_end_early;
 	if (r < 0)
 		return r;
-	/* What did not hold here, for want of bytes perhaps, may hold the next time. */
+	/* A row that fails here, perhaps because bytes are missing, may work next time. */
 	slot = pc_table_find(&walk->process->pcs, pc);
 	if (r == 0 && slot)
 		slot->row = before;
@@ -469,19 +470,21 @@ int step_without_cfi(struct walk *walk)
 	uint64_t pc = native_frame_lookup(&walk->stack->frames[walk->stack->n_frames - 1]);
 	int r = 0;
 
-	/* What is supposed of this PC does not hold here: it is not true. */
+	/* The current supposition about this PC fails here, so it is wrong. */
 	if (is_searched_for(walk, pc)) {
 		walk->stack->end = STACK_NO_UNWIND_INFO;
 		return 0;
 	}
 
-	/* A caller that is not even code: what led here was wrong. */
+	/* The caller is no code: an inner frame is wrong. */
 	if (walk->is_return_address && !is_code(walk->process, walk->pc - 1)) {
 		walk->stack->end = STACK_NO_UNWIND_INFO;
 		return 0;
 	}
-	/* Where no code is mapped at all the map is behind, or the call went
-	 * astray; the return address then is the first word of the stack. */
+	/*
+	 * If no code is mapped there, the map may be out of date, or the program called a bad address. Then the return
+	 * address is the first word of the stack.
+	 */
 	if (may_search(walk, pc)) {
 		r = search_anew(walk, pc);
 		if (r < 0)

@@ -14,7 +14,7 @@
 #include "unwind/native/memory.h"
 #include "unwind/native/walk.h"
 
-/* Code as the file has it; of anonymous memory, as it stands there now. */
+/* Read code from the file; read anonymous memory from the process. */
 static bool read_code(struct walk *walk, uint64_t address, uint8_t *code, size_t n_bytes)
 {
 	struct address_space *space = walk->process->space;
@@ -45,12 +45,12 @@ static bool is_sigreturn(struct walk *walk, uint64_t address)
 
 bool is_trampoline(struct walk *walk, const struct cfi_row *row)
 {
-	/* CFI can describe it only where a call leaves nothing in a register. */
+	/* CFI can only describe it on machines whose calls keep nothing in a register. */
 	bool may_be = row->cfa_kind == CFA_NONE || (row->is_signal && MACHINE_REG_RETURN != MACHINE_REG_PC);
 
 	if (!may_be)
 		return false;
-	/* A handler returns to its start; the thread itself stands before, at or in the call. */
+	/* A handler returns to its start; the thread itself may be before, at or in the system call. */
 	return is_sigreturn(walk, walk->pc) ||
 	       (!walk->is_return_address && (is_sigreturn(walk, walk->pc - MACHINE_SIGRETURN_CALL_AT) ||
 					     is_sigreturn(walk, walk->pc - MACHINE_SIGRETURN_BYTES)));
@@ -69,7 +69,7 @@ int step_by_trampoline(struct walk *walk)
 
 	frame->is_signal = true;
 	frame->is_trampoline = true;
-	frame->is_return_address = false; /* the kernel put it there, nothing called from it */
+	frame->is_return_address = false; /* the kernel pushed this frame; its PC is no return address */
 	frame->row = ROW_NONE;
 	if (load_slot(walk, MACHINE_REG_PC, &pc) < 0 || load_slot(walk, MACHINE_REG_SP, &sp) < 0 ||
 	    load_slot(walk, MACHINE_REG_FP, &fp) < 0) {

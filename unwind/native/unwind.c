@@ -95,7 +95,7 @@ void native_stack_done(struct native_stack *stack)
 	memset(stack, 0, sizeof *stack);
 }
 
-/* A PC met for the first time in this process. */
+/* Find the row of a PC that is new in this process. */
 static int find_new_row(struct native_process *process, uint64_t pc, uint32_t *ret)
 {
 	struct mapping *mapping = address_space_find(process->space, pc);
@@ -105,7 +105,7 @@ static int find_new_row(struct native_process *process, uint64_t pc, uint32_t *r
 	int r;
 
 	if (!mapping || !mapping->executable) {
-		*ret = ROW_NONE; /* not kept: the map may be known a moment later */
+		*ret = ROW_NONE; /* do not store: the mapping may become known soon */
 		return 0;
 	}
 	r = address_space_resolve(process->space, pc, &module, &address);
@@ -115,7 +115,7 @@ static int find_new_row(struct native_process *process, uint64_t pc, uint32_t *r
 		return r;
 	*ret = row;
 	if (pc == 0)
-		return 0; /* the table's mark of a free slot */
+		return 0; /* 0 marks a free slot in the table */
 	r = pc_table_add(&process->pcs, pc, row, pc_table_plain(&process->unwinder->pool.rows[row]));
 	return r < 0 ? r : 0;
 }
@@ -136,7 +136,7 @@ int walk_find_row(struct native_process *process, uint64_t pc, uint32_t *ret)
 	return find_row(process, pc, ret);
 }
 
-/* For expressions: registers and memory as of one frame. */
+/* Registers and memory of one frame, for expressions. */
 struct frame_view {
 	struct native_stack *stack;
 	size_t frame;
@@ -176,7 +176,7 @@ static int evaluate(struct native_stack *stack, size_t frame, const struct cfi_e
 	return r;
 }
 
-/* Where a register of the caller of @frame comes from. 1: as in @frame itself. */
+/* Find the caller's value of a register of @frame. 1: it is unchanged. */
 static int saved_register(struct native_stack *stack, size_t frame, int index, struct effort *effort, uint64_t *ret)
 {
 	const struct row_pool *pool = &stack->unwinder->pool;
@@ -262,7 +262,7 @@ static int compute_cfa(struct walk *walk, const struct cfi_row *row, uint64_t *r
 	return 0;
 }
 
-/* Why something that was needed could not be had. */
+/* The stack end for memory that could not be read. */
 static enum stack_end end_of_failure(const struct native_stack *stack)
 {
 	return stack->rest_refused ? STACK_TRUNCATED : STACK_BAD_MEMORY;
@@ -301,12 +301,12 @@ int load_caller(struct walk *walk)
 	walk->pc = machine_return_address(pc);
 	if (r == 0)
 		walk->fp = fp;
-	/* Lost: bad only if somebody up there asks for it. */
+	/* A lost frame pointer only matters if an outer frame needs it. */
 	walk->fp_is_lost = r == -ENODATA || (r == 1 && walk->fp_is_lost);
 	return 0;
 }
 
-/* Who keeps no return address on the stack may have no part of the stack at all. */
+/* A function that keeps no return address on the stack may have an empty frame. */
 static bool stack_grows(const struct walk *walk, const struct cfi_row *row, uint64_t cfa)
 {
 	bool may_be_empty = row->saved[0] == SAVED_SAME || row->saved[0] == SAVED_UNDEFINED;
@@ -314,7 +314,7 @@ static bool stack_grows(const struct walk *walk, const struct cfi_row *row, uint
 	return cfa > walk->sp || row->is_signal || (cfa == walk->sp && may_be_empty);
 }
 
-/* Nothing called this: its rules say so, or it has lost what it would return to. */
+/* Nothing called this function: its rules say so, or its return address is lost. */
 static bool is_outermost(struct walk *walk, const struct cfi_row *row)
 {
 	uint64_t pc;
@@ -322,13 +322,13 @@ static bool is_outermost(struct walk *walk, const struct cfi_row *row)
 	return row->is_outermost || (row->saved[0] == SAVED_SAME && link_register(walk, &pc) == -ENODATA);
 }
 
-/* Is the leaf's CFA a word that was not captured, and may be another by now? */
+/* Whether the leaf's CFA depends on a word that was read after the sample and may have changed. */
 static bool is_read_late(const struct walk *walk)
 {
 	return walk->effort.read_below_sp && walk->stack->n_frames == 1 && !walk->stack->sample->is_held;
 }
 
-/* One step by CFI. Returns 1 to go on, 0 when stack->end has been set. */
+/* Step by CFI. Returns 1 to continue, 0 if stack->end was set. */
 static int step_by_row(struct walk *walk, const struct cfi_row *row)
 {
 	struct native_stack *stack = walk->stack;
@@ -339,7 +339,7 @@ static int step_by_row(struct walk *walk, const struct cfi_row *row)
 
 	frame->is_signal = row->is_signal;
 	if (row->is_signal)
-		frame->is_return_address = false; /* the kernel put it there, nothing called from it */
+		frame->is_return_address = false; /* the kernel pushed this frame; its PC is no return address */
 	frame->without_cfi = row->is_guess;
 	walk->effort.read_below_sp = false;
 	r = compute_cfa(walk, row, &cfa);
@@ -377,13 +377,10 @@ static int step_by_row(struct walk *walk, const struct cfi_row *row)
 }
 
 /*
- * The usual frames, as many as there are in a row: known PCs, offsets from SP or
- * FP, captured words. It stops before the first frame that is anything else, with
- * nothing done of it. Everything that changes is kept in registers.
- *
- * Which slot a caller has is expected to be the same as the last time and then only
- * compared. So the processor goes on to the outer frames by what it expects, many at
- * once, while the return addresses that prove it right are still on their way.
+ * Unwind plain frames: known PCs, offsets from SP or FP, captured words. Stops before the first other frame, without
+ * side effects. Keeps all changing state in registers.
+ * Predicts each caller's slot from last time and only compares. So the processor speculates along the outer frames,
+ * while the loads of the return addresses that confirm the prediction are still pending.
  */
 static inline __attribute__((always_inline)) void walk_plain_by(enum prefetch_way way, struct walk *walk)
 {
@@ -400,7 +397,7 @@ static inline __attribute__((always_inline)) void walk_plain_by(enum prefetch_wa
 	uint64_t pc = walk->pc, sp = walk->sp, fp = walk->fp;
 	bool is_return_address = walk->is_return_address;
 	struct pc_slot *callee = walk->callee < pcs->n_slots ? &pcs->slots[walk->callee] : NULL;
-	size_t expected = callee ? callee->caller : 0; /* slot of the next frame */
+	size_t expected = callee ? callee->caller : 0; /* predicted slot of the next frame */
 	struct prefetch *prefetch = &walk->process->unwinder->prefetch;
 	struct prefetch_guess prefetch_guess = { .lead = 0 };
 
@@ -417,14 +414,14 @@ static inline __attribute__((always_inline)) void walk_plain_by(enum prefetch_wa
 				break;
 			if (callee)
 				callee->caller = (uint32_t)(slot - pcs->slots);
-			prefetch_guess.lead = 0; /* it has gone the wrong way */
+			prefetch_guess.lead = 0; /* the prediction failed */
 		}
 		if (slot->plain == 0)
 			break;
 		callee = slot;
 		expected = slot->caller;
 		cfa = plain_cfa_offset(slot->plain);
-		/* A branch: by a conditional move SP would always wait for a load of FP. */
+		/* A branch: with a conditional move, SP would always wait for a load of FP. */
 		if (__builtin_expect_with_probability(slot->plain & PLAIN_BASE_IS_FP, 0, 1)) {
 			__asm__("" : "+r"(cfa));
 			cfa += fp;
@@ -477,7 +474,7 @@ static void walk_plain(struct walk *walk)
 		walk_plain_by(PREFETCH_IN_ORDER, walk);
 }
 
-/* The last frame was none of the usual ones: its slot is told what the others' know. */
+/* The last frame was not plain: update its slot as walk_plain() does. */
 static void note_frame(struct walk *walk, size_t number)
 {
 	const struct native_frame *frame = &walk->stack->frames[number];

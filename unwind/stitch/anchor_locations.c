@@ -11,9 +11,9 @@
 enum {
 	SETTLED_VOTES = 3,
 	ENOUGH_TRIES = 4,
-	ENOUGH_HITS = 3, /* where a location holds what it should all the time, by itself */
+	ENOUGH_HITS = 3, /* enough for a location that always holds the value */
 	SETTLED_HITS = 200,
-	MAX_TRIES = 16384, /* then what is learnt stays */
+	MAX_TRIES = 16384, /* then the locations stay as learnt */
 };
 
 void places_done(struct places *places)
@@ -115,7 +115,7 @@ int location_value(struct native_stack *stack, size_t frame, int location, uint6
 	return native_stack_read(stack, address, ret, sizeof *ret);
 }
 
-/* Of pointers into bytecode: does a location hold one about as often as any does? */
+/* For pointers into bytecode: whether a location holds one about as often as the best. */
 static bool holds_always(const struct location_votes *votes, int location, uint32_t most)
 {
 	return most > 0 && votes->points[location] >= most - most / 8;

@@ -32,37 +32,37 @@
 #include "base/util.h"
 
 enum {
-	N_SLOTS = 8192,    /* of two frames at the same one, the later is kept */
-	FIRST_NEEDED = 32, /* looks */
-	MORE_NEEDED = 4,   /* times */
+	N_SLOTS = 8192,    /* if two frames share a slot, keep the later one */
+	FIRST_NEEDED = 32, /* observations */
+	MORE_NEEDED = 4,   /* factor */
 	MAX_NEEDED = 8192,
 	LONG_RUN = 512,
-	MAX_LATE_NS = 10000000, /* of samples whose looks are about them at all */
+	MAX_LATE_NS = 10000000, /* later observations do not apply to the sample */
 	N_CODES = 2048,
 	N_THREADS = 1024,
 	ENOUGH_WAITS = 16,
-	MAX_WAITS = 128, /* of more, the half is forgotten */
+	MAX_WAITS = 128, /* at this number, halve both counts */
 	TRY_OFTEN = 64,
-	TRY_EVERY = 16, /* times, after that */
+	TRY_EVERY = 16, /* after that, every 16th time */
 };
 
 struct callers_seen {
-	uint64_t frame;    /* which frame this is about, as a number; 0: a free slot */
-	uint64_t callers;  /* who called it, as a number */
-	uint64_t look_ns;  /* the last look */
-	uint64_t ran_ns;   /* what its thread had run until then, at least */
-	uint64_t since_ns; /* the first of those looks up to it that nobody else's call fits between */
-	uint32_t run;      /* looks that counted since somebody else called it */
+	uint64_t frame;    /* hash of the frame this slot is about; 0: free */
+	uint64_t callers;  /* hash of its callers */
+	uint64_t look_ns;  /* the last observation */
+	uint64_t ran_ns;   /* lower bound of the thread's run time until then */
+	uint64_t since_ns; /* start of the current call: no other call fits between the observations since */
+	uint32_t run;      /* counted observations since the callers changed */
 	uint32_t needed;
 	pid_t tid;
 };
 
 struct callers_thread {
-	uint64_t ran_ns; /* since it was first seen, to its last sample */
+	uint64_t ran_ns; /* from the first to the last sample of the thread */
 };
 
 struct callers_lasting {
-	uint64_t code; /* its number */
+	uint64_t code; /* code number */
 	uint32_t n_waits, n_ended;
 	uint32_t n_asked;
 };
@@ -92,7 +92,7 @@ void callers_ran(struct callers *callers, const struct sample *sample)
 {
 	struct callers_thread *thread = thread_of(callers, sample->tid);
 
-	/* Of two at one place, what they ran is added up: that makes times longer, and nothing more believed. */
+	/* Threads that share a slot add their times. Longer times only make the check stricter. */
 	thread->ran_ns += sample->weight;
 }
 
@@ -105,7 +105,7 @@ static struct callers_lasting *lasting_of(struct callers *callers, const struct 
 	return lasting;
 }
 
-/* Half the time that its calls last, at least; 0: not known. */
+/* A lower bound of half the duration of its calls; 0: unknown. */
 static uint64_t lasts_ns(const struct callers_lasting *lasting)
 {
 	if (lasting->n_waits < ENOUGH_WAITS)
@@ -153,7 +153,7 @@ static void begin_anew(struct callers_seen *seen)
 	seen->run = 0;
 }
 
-/* Can another call have fitted between the last look and this one? */
+/* Whether another call fits between the last observation and this one. */
 static bool may_have_ended(const struct callers_seen *seen, const struct sample *sample, uint64_t ran_ns,
 			   uint64_t now_ns, uint64_t lasts)
 {

@@ -56,7 +56,7 @@ int merge_add(struct merge *merge, size_t native, struct place *place, const str
 	return 0;
 }
 
-/* Evaluations by learnt places alone. */
+/* Find evaluations by learnt locations alone. */
 static int find_settled(struct merge *merge)
 {
 	unsigned module = py_runtime_module(merge->runtime)->id;
@@ -73,7 +73,7 @@ static int find_settled(struct merge *merge)
 		place = places_find(merge->places, module, merge_own_address(merge, frame));
 		if (!place || !place_is_settled(place))
 			continue;
-		/* On its way in or out it has no anchor: then no Python frame either. */
+		/* An evaluation that is starting or ending has no anchor, and thus no Python frame. */
 		if (captured_anchor(merge, frame->cfa - place->anchor_distance, &anchor) < 0)
 			continue;
 		r = merge_add(merge, i, place, &anchor);
@@ -83,12 +83,12 @@ static int find_settled(struct merge *merge)
 	return 0;
 }
 
-/* Does the anchor of evaluation n lead to that of evaluation n + 1? */
+/* Whether the anchor of evaluation n leads to that of evaluation n + 1. */
 static bool leads_on(const struct merge *merge, size_t n)
 {
 	const struct py_anchor *inner = &merge->evaluations[n].anchor;
 
-	/* Shims name the outer top frame; walking it must end at the outer shim. */
+	/* Shims refer to the outer top frame; its chain must end at the outer shim. */
 	return inner->outer_anchor == 0 || inner->outer_anchor == merge->evaluations[n + 1].anchor.address;
 }
 
@@ -109,7 +109,10 @@ bool merge_is_outermost(const struct merge *merge, size_t n)
 	return py_is_outermost(merge->runtime, anchor);
 }
 
-/* Does no other anchor of this stack follow? From 3.13 on, what calls the evaluation shows that, not where an anchor is. */
+/*
+ * Whether no other anchor on this stack follows. From 3.13 on, the caller of the evaluation shows that, not the
+ * anchor's address.
+ */
 static bool may_be_last(const struct merge *merge, const struct py_anchor *anchor)
 {
 	if (anchor->outer_anchor != 0)
@@ -118,12 +121,12 @@ static bool may_be_last(const struct merge *merge, const struct py_anchor *ancho
 }
 
 /*
- * An anchor need not lead to the next where it is an interpreter's outermost, and live memory has
- * it: in captured bytes alone such a one may be left over from another call.
+ * An interpreter's outermost anchor need not lead to the next one if live memory has it. In captured bytes alone, it
+ * may be left from an earlier call.
  */
 static void check_chain(struct merge *merge, bool are_live)
 {
-	/* A leaf that has not made its anchor yet holds an old one in its place. */
+	/* A leaf that has not created its anchor yet shows a stale one. */
 	if (merge->n > 1 && merge->evaluations[0].native == 0 && !leads_on(merge, 0) && !merge_is_outermost(merge, 0)) {
 		merge->n--;
 		for (size_t i = 0; i < merge->n; i++)
@@ -137,8 +140,8 @@ static void check_chain(struct merge *merge, bool are_live)
 }
 
 /*
- * Does the stack show an interpreter that live memory shows nothing of? Both are sorted by
- * address; frame objects are not, and of those nothing tells.
+ * Whether the stack shows an interpreter that live memory lacks. Both are sorted by address. Frame objects are not, and
+ * cannot show it.
  */
 static bool lacks_interpreter(const struct merge *merge)
 {
@@ -178,8 +181,8 @@ static bool same_anchor(const struct py_anchor *a, const struct py_anchor *b)
 }
 
 /*
- * The place of a native frame that an anchor lies in. Code that the interpreter's own
- * compiler made stands on its loop's frame, and may be all that is seen of it.
+ * The anchor location for the native frame that contains an anchor. Code of the interpreter's JIT runs on the loop's
+ * frame and may be all that is visible of it.
  * -ENOENT: it cannot be an evaluation.
  */
 static int place_at(struct merge *merge, const struct native_frame *frame, struct place **ret)
@@ -196,7 +199,7 @@ static int place_at(struct merge *merge, const struct native_frame *frame, struc
 	return 0;
 }
 
-/* Pair live anchors with native frames, both sorted by address; learn, and add when asked. */
+/* Pair live anchors with native frames, both sorted by address. Learn from the pairs, and add them if requested. */
 static int pair_live(struct merge *merge, bool add_found)
 {
 	const struct native_stack *native = merge->native;
@@ -239,13 +242,13 @@ static bool has_interpreter_frames(const struct merge *merge)
 	return false;
 }
 
-/* No Python frame hangs on it: what stands below all of a thread's is such a one (3.15). */
+/* Whether the anchor has no Python frame: from 3.15 on, a thread's outermost anchor is like that. */
 static bool live_is_empty(const struct merge *merge, int k)
 {
 	return !py_anchor_tells_top(merge->runtime) && merge->live[k].top == merge->live[k].address;
 }
 
-/* Has each live anchor that matters its native frame? Both are sorted. */
+/* Whether each live anchor with frames has its native frame. Both are sorted. */
 static bool live_is_found(const struct merge *merge)
 {
 	size_t i = 0;
@@ -259,7 +262,7 @@ static bool live_is_found(const struct merge *merge)
 	return i == merge->n;
 }
 
-/* All evaluations there are: memory is as of the sample. */
+/* Find all evaluations; memory is as it was at the sample. */
 static int find_held(struct merge *merge)
 {
 	int n = merge_live(merge), r = 0;
@@ -267,12 +270,12 @@ static int find_held(struct merge *merge)
 	merge->n = 0;
 	if (n > 0)
 		r = pair_live(merge, true);
-	/* A thread that the interpreter does not know runs no Python. */
+	/* A thread unknown to the interpreter runs no Python. */
 	merge->chain_is_whole = n == -ESRCH || (n >= 0 && live_is_found(merge));
 	return r;
 }
 
-/* Is a live anchor, confirmed by captured bytes, in a place that is not settled yet? */
+/* Whether captured bytes confirm a live anchor whose location is not settled yet. */
 static bool live_knows_more(struct merge *merge)
 {
 	size_t i = 0;
@@ -312,7 +315,7 @@ int merge_find_evaluations(struct merge *merge)
 		return 0;
 	if (merge->chain_is_whole && merge->n > 0 && !live_knows_more(merge))
 		return 0;
-	/* Something is new: take the live anchors that the captured bytes confirm. */
+	/* A new anchor exists: use the live anchors that captured bytes confirm. */
 	merge->n = 0;
 	r = pair_live(merge, true);
 	if (r < 0)

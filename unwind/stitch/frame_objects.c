@@ -17,7 +17,7 @@
 #include "base/util.h"
 #include "unwind/stitch/merge.h"
 
-/* On its way in it still has its caller's: then it has no frame of its own either. */
+/* An evaluation that is starting still shows its caller's frame: it has none of its own yet. */
 static bool is_callers(const struct merge *merge, uint64_t frame)
 {
 	return merge->n > 0 && merge->evaluations[merge->n - 1].anchor.top == frame;
@@ -41,7 +41,7 @@ static int add(struct merge *merge, size_t native, struct place *place, uint64_t
 	return merge_add(merge, native, place, &anchor);
 }
 
-/* Evaluations by captured bytes alone. *ret_all: every one of them told its frame. */
+/* Find evaluations by captured bytes alone. *ret_all: all of them show their frames. */
 static int find_told(struct merge *merge, bool *ret_all)
 {
 	int r = 0;
@@ -76,7 +76,7 @@ static bool holds(struct merge *merge, size_t native, uint64_t frame)
 	return false;
 }
 
-/* Whether a native frame of the loop runs a frame object; votes for where it holds it. */
+/* Whether a native frame of the loop runs a frame object; votes for the frame's location. */
 static bool runs(struct merge *merge, size_t native, struct place *place, uint64_t frame)
 {
 	struct location_votes *votes = &place->frame[merge_view(native)];
@@ -105,7 +105,7 @@ static void learn(struct merge *merge)
 	}
 }
 
-/* The same pairs for native frames that do not tell yet. */
+/* Likewise pair native frames whose captured bytes do not show the frame yet. */
 static int pair_untold(struct merge *merge)
 {
 	int n_live = merge_live(merge), r = 0;
@@ -127,7 +127,7 @@ static int pair_untold(struct merge *merge)
 	return r;
 }
 
-/* The frame object that called an evaluation's, as memory has it now; 0: none. */
+/* The caller of an evaluation's frame object, from live memory; 0: none. */
 static uint64_t caller_of(struct merge *merge, size_t n)
 {
 	uint64_t end, outer = 0;
@@ -139,7 +139,7 @@ static uint64_t caller_of(struct merge *merge, size_t n)
 	return outer;
 }
 
-/* The native frame between two that holds a frame object where the loop would. */
+/* Find the native frame in between that holds a frame object at the loop's location. */
 static int find_unnamed(struct merge *merge, const struct place *loop, size_t first, size_t end, uint64_t frame)
 {
 	for (size_t i = first; i < end; i++) {
@@ -177,7 +177,7 @@ static int fill_gaps(struct merge *merge)
 	return r;
 }
 
-/* The loop is known from the start, by its name. -ENOMEM. */
+/* Add the loop by its symbol. -ENOMEM. */
 static int know_loop(struct merge *merge)
 {
 	uint64_t loop = py_runtime_loop(merge->runtime) - (uint64_t)py_runtime_bias(merge->runtime);
@@ -194,7 +194,7 @@ static int know_loop(struct merge *merge)
 	return 0;
 }
 
-/* The next call of the loop from a native frame on, that frame included. */
+/* The next call of the loop, at this native frame or further out. */
 static size_t next_loop(struct merge *merge, size_t native)
 {
 	while (native < merge->native->n_frames && !place_of(merge, native))
@@ -212,9 +212,8 @@ static size_t count_loops(struct merge *merge, size_t native)
 }
 
 /*
- * Each call of the loop runs one frame object, and memory has all of them: the n-th call
- * runs the n-th. The innermost may be on its way in or out, and has none then.
- * *ret: whether their numbers agree.
+ * Each call of the loop runs one frame object, and memory has all of them: the n-th call runs the n-th frame. The
+ * innermost call may be starting or ending, without a frame. *ret: whether the numbers agree.
  */
 static int pair_held(struct merge *merge, bool *ret)
 {
@@ -234,7 +233,7 @@ static int pair_held(struct merge *merge, bool *ret)
 	return r;
 }
 
-/* Where a part of the loop that has no name stands in the stack, it is found by what it holds. */
+/* If a part of the loop has no symbol, find it by the frame it holds. */
 static int find_held(struct merge *merge)
 {
 	bool agree;
@@ -251,7 +250,7 @@ static int find_held(struct merge *merge)
 	return r;
 }
 
-/* Is all learnt of the evaluations that were found? */
+/* Whether the locations of all found evaluations are settled. */
 static bool is_learnt(const struct merge *merge)
 {
 	for (size_t n = 0; n < merge->n; n++) {
@@ -268,7 +267,7 @@ int merge_find_frame_objects(struct merge *merge)
 	bool all;
 	int r;
 
-	merge->chain_is_whole = true; /* each frame names its caller: frames.c compares */
+	merge->chain_is_whole = true; /* each frame refers to its caller; frames.c compares */
 	r = know_loop(merge);
 	if (r >= 0 && merge_is_held(merge)) {
 		merge->n = 0;

@@ -18,7 +18,7 @@ static int view_of(const struct evaluation *evaluation)
 	return merge_view(evaluation->native);
 }
 
-/* What live memory says of an evaluation's innermost frame. */
+/* An evaluation's innermost frame, from live memory. */
 static uint64_t live_top(struct merge *merge, const struct evaluation *evaluation)
 {
 	int n = merge_live(merge);
@@ -29,7 +29,7 @@ static uint64_t live_top(struct merge *merge, const struct evaluation *evaluatio
 	return 0;
 }
 
-/* Is this frame, as the captured bytes have it, the one that evaluation n was called from? */
+/* Whether this captured frame is the caller of evaluation n. */
 static bool is_caller(const struct merge *merge, size_t n, uint64_t frame)
 {
 	if (!py_anchor_tells_top(merge->runtime))
@@ -40,9 +40,8 @@ static bool is_caller(const struct merge *merge, size_t n, uint64_t frame)
 }
 
 /*
- * Does a frame's chain end where evaluation n's does, and lead on to the frame
- * that called it? A frame that has been popped since, and its memory taken by
- * another, fails here. Appends the frames when it holds.
+ * Whether a frame's chain ends at evaluation n's anchor and continues with the frame that called it. A frame that was
+ * popped and whose memory was reused fails here. Appends the frames if it does.
  */
 static int walk_to_anchor(struct merge *merge, size_t n, uint64_t top)
 {
@@ -56,8 +55,10 @@ static int walk_to_anchor(struct merge *merge, size_t n, uint64_t top)
 	r = py_walk(merge->runtime, top, &merge->frames, &end, &outer);
 	if (r < 0)
 		return r;
-	/* In 3.12 the shim lies beside the anchor, in 3.13 it is the anchor; in
-	 * 3.11 the last frame is an ordinary one, in the interpreter's memory. */
+	/*
+	 * In 3.12 the shim lies beside the anchor, in 3.13 it is the anchor. In 3.11 the last frame is a normal one, in
+	 * the interpreter's memory.
+	 */
 	if (!py_anchor_tells_top(merge->runtime))
 		ends_here = end == evaluation->anchor.address;
 	else
@@ -83,10 +84,7 @@ static int walk_frame_object(struct merge *merge, struct evaluation *evaluation)
 	return 0;
 }
 
-/*
- * Find the innermost frame and read on from there. *ret_captured: whether
- * captured bytes named it.
- */
+/* Find the innermost frame and read its callers. *ret_captured: whether captured bytes led to it. */
 static int read_evaluation(struct merge *merge, size_t n, bool *ret_captured)
 {
 	struct evaluation *evaluation = &merge->evaluations[n];
@@ -108,7 +106,7 @@ static int read_evaluation(struct merge *merge, size_t n, bool *ret_captured)
 		r = walk_to_anchor(merge, n, top);
 	if (r < 0 && r != -ENOMEM) {
 		*ret_captured = false;
-		/* A frame object that has another caller by now is still the best that is known. */
+		/* Even if its caller has changed, a frame object is the best available. */
 		if (py_anchor_is_frame(merge->runtime))
 			return walk_frame_object(merge, evaluation);
 		top = live_top(merge, evaluation);
@@ -121,10 +119,10 @@ static int read_evaluation(struct merge *merge, size_t n, bool *ret_captured)
 	return 0;
 }
 
-/* Teach where this evaluation keeps its variables. */
+/* Learn where this evaluation keeps its variables. */
 static void learn_locations(struct merge *merge, struct evaluation *evaluation)
 {
-	/* An instruction with its inline caches is at most this long. */
+	/* Longest instruction with its inline caches. */
 	enum { MAX_INSTRUCTION_BYTES = 24 };
 	const struct py_frame *innermost = &merge->frames.frames[evaluation->first_frame];
 	uint64_t bytecode = innermost->code->bytecode;
@@ -147,7 +145,7 @@ static bool knows_locations(const struct evaluation *evaluation)
 	       location_is_settled(&evaluation->place->next[view]);
 }
 
-/* Frames that were called only after the sample: those above the function that ran. */
+/* Drop frames called after the sample: those inside the function that ran. */
 static void drop_newer(const struct merge *merge, struct evaluation *evaluation)
 {
 	const struct py_frame *frames = &merge->frames.frames[evaluation->first_frame];
@@ -160,15 +158,15 @@ static void drop_newer(const struct merge *merge, struct evaluation *evaluation)
 		}
 }
 
-/* Behind an instruction of this code, where the loop's pointer is while it runs. */
+/* Whether the pointer is inside this code or at its end; while the loop runs an instruction, it points after it. */
 static bool is_in(const struct py_code *code, uint64_t pointer)
 {
 	return pointer - code->bytecode <= code->bytecode_bytes;
 }
 
 /*
- * Does the register hold something else at this call? Nothing is called by a function's
- * very first instruction, so a caller's pointer is not behind it.
+ * Whether the register has another use at this call. No function calls anything in its very first instruction, so a
+ * caller's pointer cannot follow it.
  */
 static bool is_reused(const struct merge *merge, const struct evaluation *evaluation, const struct py_code *code,
 		      uint64_t pointer)
@@ -178,10 +176,9 @@ static bool is_reused(const struct merge *merge, const struct evaluation *evalua
 }
 
 /*
- * The code that ran, by what the evaluation held of its bytecode. The best
- * location that points into known bytecode decides: one that does not was used
- * for something else at this call. Where none does, the function may be one
- * that was never there when memory was looked at.
+ * Find the code that ran from the bytecode pointers the evaluation held. The best location that points into known
+ * bytecode decides; other locations had another use at this call. If none does, memory may never have shown this
+ * function.
  */
 static struct py_code *captured_code(struct merge *merge, const struct evaluation *evaluation, struct py_code *expected)
 {
@@ -210,9 +207,8 @@ static struct py_code *captured_code(struct merge *merge, const struct evaluatio
 }
 
 /*
- * The loop's pointer goes on to the next instruction at some moment of each: between two of
- * them it may be that of the one that begins. Where the two are on different lines, memory
- * as it was a moment later decides.
+ * At some moment during each instruction, the loop's pointer advances to the next one. Then it may already be the
+ * starting instruction's. If the two are on different lines, the slightly later live memory decides.
  */
 static int32_t running_instruction(const struct merge *merge, const struct evaluation *evaluation,
 				   const struct py_code *code, int32_t next)
@@ -227,7 +223,7 @@ static int32_t running_instruction(const struct merge *merge, const struct evalu
 	return line != py_code_line(code, before) && line == py_code_line(code, next) ? next : before;
 }
 
-/* The instruction that ran, where the captured bytes tell it. */
+/* The instruction that ran, if the captured bytes show it. */
 static int32_t captured_instruction(struct merge *merge, const struct evaluation *evaluation,
 				    const struct py_code *code)
 {
@@ -245,16 +241,14 @@ static int32_t captured_instruction(struct merge *merge, const struct evaluation
 }
 
 /*
- * The captured pointer proves the innermost frame, not those that called it
- * within the same evaluation. For these that frame must still be there: memory of
- * one that has been left keeps its words, but they may lead to frames of later
- * calls. What was read while the thread ran must be what is there now. And
- * then it must be known who calls that frame, since it may have been left and
- * entered again (callers.c).
+ * The captured pointer proves the innermost frame, not its callers within the same evaluation. For these, the frame
+ * must still exist: a popped frame's memory keeps its words, but they may lead to frames of later calls. Everything
+ * read while the thread ran must be unchanged now. And the frame's caller must be certain: the frame may have been
+ * popped and pushed again (callers.c).
  */
 static bool callers_stay(struct merge *merge, const struct evaluation *evaluation)
 {
-	enum { CALLERS_COMPARED = 32 }; /* those further out change seldom */
+	enum { CALLERS_COMPARED = 32 }; /* outer callers rarely change */
 	uint64_t top = live_top(merge, evaluation);
 
 	return top != 0 && py_calls_into(merge->runtime, evaluation->top, top) &&
@@ -299,7 +293,7 @@ void merge_look_again(struct merge *merge)
 		       callers_stay(merge, evaluation));
 }
 
-/* What called an evaluation that still runs is where it was: memory tells that better than a register. */
+/* If the evaluation that this one called is still verified, memory shows the call better than a register. */
 static bool still_calls(const struct merge *merge, const struct evaluation *evaluation)
 {
 	return evaluation != &merge->evaluations[0] && evaluation[-1].state == EVALUATION_VERIFIED;
@@ -329,13 +323,13 @@ static bool learns_while_held(const struct merge *merge, const struct evaluation
 	       (merge->native->sample->is_still && (merge->explore || !knows_locations(evaluation)));
 }
 
-/* Is the interpreter itself at work? It may be between two functions, and its variables of either. */
+/* Whether the leaf is the interpreter itself: it may be between two functions, with variables of either. */
 static bool may_change_frames(const struct merge *merge, const struct evaluation *evaluation)
 {
 	return evaluation == &merge->evaluations[0] && merge_is_interpreter(merge, &merge->native->frames[0]);
 }
 
-/* Of a thread that stands still as far as is known, captured bytes may know better. */
+/* Whether captured bytes contradict memory, although the thread seems to be descheduled. */
 static bool is_contradicted(struct merge *merge, const struct evaluation *evaluation)
 {
 	struct py_code *innermost = merge->frames.frames[evaluation->first_frame].code;
@@ -352,13 +346,13 @@ static enum evaluation_state judge_held_frames(struct merge *merge, struct evalu
 	if (evaluation->n_frames > 0 && evaluation->place != &merge->generated) {
 		if (is_contradicted(merge, evaluation))
 			return EVALUATION_UNCERTAIN;
-		if (learns_while_held(merge, evaluation)) /* for samples that have to do without */
+		if (learns_while_held(merge, evaluation)) /* later samples may need the locations */
 			learn_locations(merge, evaluation);
 	}
 	return captured ? EVALUATION_VERIFIED : EVALUATION_UNCERTAIN;
 }
 
-/* The next frame objects in one read: each has memory of its own. */
+/* Read the next frame objects in one call: each has its own memory. */
 static void prefetch(struct merge *merge, size_t first)
 {
 	size_t n = MIN(merge->n - first, (size_t)PY_PREFETCH);
@@ -371,7 +365,7 @@ static void prefetch(struct merge *merge, size_t first)
 
 static bool seam_is_gone(const struct merge *merge, size_t n)
 {
-	enum { EVERY = 32 }; /* so many are read in less time than it takes to go there and back */
+	enum { EVERY = 32 }; /* reading this many takes less time than a call and a return */
 
 	return (n % EVERY == 0 || n == merge->n) && !native_seam_holds(merge->native);
 }
@@ -411,7 +405,7 @@ int merge_read_frames(struct merge *merge)
 		if (merge->explore || !knows_locations(evaluation))
 			learn_locations(merge, evaluation);
 		evaluation->state = compare_captured(merge, evaluation);
-		/* The captured frame that called the evaluation inside is not the one that memory shows. */
+		/* Memory shows another frame than the captured one that called the inner evaluation. */
 		if (n > 0 && !captured && evaluation->state == EVALUATION_VERIFIED)
 			evaluation->state = EVALUATION_UNCERTAIN;
 	}

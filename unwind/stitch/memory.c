@@ -16,16 +16,16 @@
 
 #include "base/util.h"
 
-/* The list of threads is read anew, for interpreters that one has entered, in one of so many stacks. */
+/* Read the thread list again in one of ANEW_EVERY stacks, to find interpreters that a thread has entered. */
 enum { READINGS = 3, ANEW_EVERY = 16 };
 
 struct reading {
 	struct py_frames frames; /* innermost first */
-	int error;               /* -ESRCH: no thread of the interpreter's */
+	int error;               /* -ESRCH: the interpreter does not know the thread */
 };
 
 struct memory_stitcher {
-	struct reading readings[2]; /* in turns */
+	struct reading readings[2]; /* used alternately */
 	struct py_anchor *anchors;
 	struct frame *frames;
 	size_t n_frames, frames_allocated;
@@ -62,7 +62,7 @@ void memory_stitcher_freep(struct memory_stitcher **stitcher)
 	memory_stitcher_free(*stitcher);
 }
 
-/* The next frame objects in one read: each has memory of its own. */
+/* Read the next frame objects in one call: each has its own memory. */
 static void prefetch(struct memory_stitcher *stitcher, struct py_runtime *runtime, size_t first, size_t n_anchors)
 {
 	size_t n = MIN(n_anchors - first, (size_t)PY_PREFETCH);
@@ -87,7 +87,7 @@ static int walk_all(struct memory_stitcher *stitcher, struct py_runtime *runtime
 	return r;
 }
 
-/* Only the lack of our own memory is an error. */
+/* Only -ENOMEM is returned; other errors are part of the reading. */
 static int read_once(struct memory_stitcher *stitcher, struct py_runtime *runtime, pid_t tid, bool anew,
 		     struct reading *reading)
 {
@@ -116,8 +116,8 @@ static bool has_stood_still(const struct py_frame *a, const struct py_frame *b)
 }
 
 /*
- * How many frames, from the outermost one, were there in both. The last of them may have gone on,
- * and then what it had called is another's.
+ * Number of outermost frames that both readings share. If the last of them has executed further, its callees may
+ * differ.
  */
 static size_t n_in_common(const struct py_frames *a, const struct py_frames *b, bool *ret_went_on)
 {
@@ -161,7 +161,7 @@ static int emit(struct memory_stitcher *stitcher, const struct py_frames *frames
 	return 0;
 }
 
-/* The two last readings differ: what is certain, and what that had called by the last one. */
+/* The last two readings differ: emit the common frames, and one uncertain callee from the last reading. */
 static int emit_common(struct memory_stitcher *stitcher, const struct reading *before, const struct reading *last)
 {
 	bool went_on;

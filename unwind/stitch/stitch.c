@@ -9,7 +9,7 @@
 #include "base/util.h"
 #include "unwind/stitch/merge.h"
 
-/* Live memory is looked at in addition for the first samples, then for one in so many. */
+/* Also read live memory for the first samples, then for every 16th. */
 enum { EXPLORE_FIRST = 512, EXPLORE_EVERY = 16 };
 
 struct stitcher {
@@ -118,12 +118,12 @@ static int emit_evaluation(struct stitcher *stitcher, const struct merge *merge,
 		struct py_frame frame = frames[i];
 
 		if (i == 0 && evaluation->captured_code) {
-			/* Of the same code, what memory shows is the next best. */
+			/* For the same code, the instruction from memory is the next best. */
 			if (evaluation->captured_instruction != PY_INSTRUCTION_UNKNOWN ||
 			    evaluation->captured_code != frame.code)
 				frame.instruction = evaluation->captured_instruction;
 			if (evaluation->captured_code != frame.code)
-				frame.address = 0; /* another function's by now */
+				frame.address = 0; /* the frame now belongs to another function */
 			frame.code = evaluation->captured_code;
 		}
 		r = emit_python(stitcher, &frame, evaluation->state != EVALUATION_VERIFIED);
@@ -149,10 +149,7 @@ static int emit_all(struct stitcher *stitcher, struct merge *merge)
 	return r;
 }
 
-/*
- * The native part ended early: what it would have led to is read from memory
- * and put outside of it, so that the Python side of the stack is whole.
- */
+/* Unwinding ended early: read the outer Python frames from memory, so that the Python side of the stack is complete. */
 static int emit_outer_python(struct stitcher *stitcher, struct merge *merge)
 {
 	size_t first = merge->frames.n;
@@ -177,13 +174,12 @@ static int emit_outer_python(struct stitcher *stitcher, struct merge *merge)
 }
 
 /*
- * Is the thread on its way into an evaluation? There, for some instructions, the thread's state
- * leads to an anchor that has no frame yet, and holds what lay there before. Up to 3.10 there
- * is nothing in between, and the loop's calls are counted.
+ * Whether the thread is entering an evaluation. For some instructions, its state leads to an anchor without a frame,
+ * which still holds stale words. Up to 3.10 this cannot happen, and the loop's calls are counted.
  */
 static bool is_entering(const struct merge *merge)
 {
-	enum { ENTRY_BYTES = 320 }; /* of code; until the first instruction is run it is 237 to 278 in 3.11 and 3.12 */
+	enum { ENTRY_BYTES = 320 }; /* code bytes; the first instruction runs after 237 to 278 in 3.11 and 3.12 */
 	const struct native_frame *leaf = &merge->native->frames[0];
 	const struct place *place;
 	uint64_t own;
@@ -206,7 +202,7 @@ static enum verdict judge_held(const struct merge *merge)
 			return VERDICT_APPROXIMATE;
 	if (merge->n == 0)
 		return VERDICT_NO_PYTHON;
-	/* What was not captured of the stack has been read after the interrupt. */
+	/* The uncaptured part of the stack was read after the interrupt. */
 	if (merge->native->sample->is_still)
 		return VERDICT_VERIFIED;
 	return merge->is_recorded && merge->native->end != STACK_COMPLETE ? VERDICT_VERIFIED : VERDICT_EXACT;
@@ -228,8 +224,8 @@ static enum verdict judge(const struct merge *merge)
 }
 
 /*
- * The stack by the frames that were read in the sample's interrupt. *ret: whether it is right:
- * where something does not fit it is not believed in part.
+ * Merge with the frames read inside the sample's interrupt. *ret: whether they fit; if anything does not, use none of
+ * them.
  */
 static int merge_record(struct merge *merge, bool *ret)
 {
@@ -252,7 +248,7 @@ static int merge_record(struct merge *merge, bool *ret)
 	return 0;
 }
 
-/* The same by captured bytes, and by memory as it is now. */
+/* Merge with captured bytes and live memory. */
 static int merge_memory(struct merge *merge)
 {
 	int r;
@@ -320,7 +316,7 @@ int stitch(struct stitcher *stitcher, struct address_space *space, struct py_run
 			return r;
 	}
 	*ret = (struct stack){ .end = native->end, .verdict = judge(merge) };
-	/* It runs Python frames, and none of them on the stack that was walked. */
+	/* The thread runs Python frames, but none on the unwound stack. */
 	if (merge_is_held(merge) && !merge->chain_is_whole && merge->n == 0)
 		whole = false;
 	r = emit_all(stitcher, merge);
