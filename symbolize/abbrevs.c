@@ -18,7 +18,7 @@
 #include "base/util.h"
 #include "symbolize/effort.h"
 
-/* The largest of a unit that was made by optimising a whole program have some ten thousand, in 200 KB. */
+/* The largest known unit, from whole-program optimisation, has some ten thousand in 200 KB. */
 enum {
 	MAX_ABBREVS = 1 << 16,
 	MAX_TABLE_BYTES = 1 << 20,
@@ -43,7 +43,7 @@ static bool find_section(Elf *elf, struct cursor *ret)
 		    (header.sh_flags & SHF_COMPRESSED))
 			continue;
 		name = elf_strptr(elf, names, header.sh_name);
-		if (!name || strncmp(name, ".debug_abbrev", strlen(".debug_abbrev")) != 0) /* .dwo, too */
+		if (!name || strncmp(name, ".debug_abbrev", strlen(".debug_abbrev")) != 0) /* also .debug_abbrev.dwo */
 			continue;
 		data = elf_rawdata(section, NULL);
 		if (!data || !data->d_buf)
@@ -54,7 +54,7 @@ static bool find_section(Elf *elf, struct cursor *ret)
 	return false;
 }
 
-/* Where a unit's begin, and where its first entry ends at the latest; false: nowhere that is known. */
+/* Find the start of a unit's abbreviations, and the latest end of its first entry. False: unknown. */
 static bool find_table(struct abbrevs_section *section, Dwarf_Die *root, struct cursor *ret, struct cursor *ret_entry)
 {
 	Dwarf *dwarf = dwarf_cu_getdwarf(root->cu);
@@ -77,14 +77,14 @@ static bool find_table(struct abbrevs_section *section, Dwarf_Die *root, struct 
 	return true;
 }
 
-/* Passes over one. Returns its number, 0 at the end. */
+/* Skip one abbreviation. Returns its number, 0 at the end. */
 static uint64_t next_abbrev(struct cursor *cursor)
 {
 	uint64_t code = cursor_leb128(cursor), name, form;
 
 	if (code == 0)
 		return 0;
-	(void)cursor_leb128(cursor); /* its tag */
+	(void)cursor_leb128(cursor); /* tag */
 	(void)cursor_fixed(cursor, 1);
 	do {
 		name = cursor_leb128(cursor);

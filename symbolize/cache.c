@@ -27,8 +27,8 @@
 
 enum { MAX_FILES = 1 << 16, USE_NOTED_S = 3600 };
 
-#define MAX_BYTES (UINT64_C(256) << 20)  /* of all files together */
-#define KEPT_BYTES (UINT64_C(192) << 20) /* that are left, where there are more */
+#define MAX_BYTES (UINT64_C(256) << 20)  /* limit of all files together */
+#define KEPT_BYTES (UINT64_C(192) << 20) /* evict down to this size */
 #define ROOM_TO_LEAVE (UINT64_C(1) << 30)
 
 struct symbol_cache {
@@ -40,7 +40,7 @@ static bool is_ours(const struct stat *st)
 	return st->st_uid == geteuid() && !(st->st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* ---- The folder ---- */
+/* ---- Folder ---- */
 
 static int open_folder(int at, const char *name, int flags, int *ret)
 {
@@ -52,7 +52,7 @@ static int open_folder(int at, const char *name, int flags, int *ret)
 	return 0;
 }
 
-/* A folder in one that is there; it is made where that one is ours. */
+/* Open a subfolder; create it if the parent belongs to us. */
 static int enter(int parent, const char *name, int flags, int *ret)
 {
 	struct stat st;
@@ -87,7 +87,7 @@ static int enter_own(int parent, const char *name, int *ret)
 	return 0;
 }
 
-/* @base: a folder; @within: another one in it, NULL: none. */
+/* @base: folder; @within: subfolder, NULL: none. */
 static int open_in(const char *base, const char *within, int *ret)
 {
 	CLEANUP(closep) int outer = -1, inner = -1, own = -1;
@@ -95,7 +95,7 @@ static int open_in(const char *base, const char *within, int *ret)
 
 	r = open_folder(AT_FDCWD, base, 0, &outer);
 	if (r >= 0 && within)
-		r = enter(outer, within, 0, &inner); /* people put it on another disk by a link */
+		r = enter(outer, within, 0, &inner); /* follow a link: users may place it on another disk */
 	if (r >= 0)
 		r = enter_own(within ? inner : outer, "probing", &own);
 	return r < 0 ? r : enter_own(own, "names", ret);
@@ -111,7 +111,7 @@ int symbol_cache_open(struct symbol_cache **ret)
 		return -ECANCELED;
 	if (cache_program(program) == 0)
 		return -ENOTSUP;
-	/* The standard asks to ignore a relative folder. */
+	/* The XDG standard ignores a relative path. */
 	if (cache && cache[0] == '/')
 		r = open_in(cache, NULL, &fd);
 	else if (home && home[0] == '/')
@@ -149,7 +149,7 @@ static bool is_name(const char *name)
 	return name[0] != '\0' && name[strspn(name, "0123456789abcdef-")] == '\0';
 }
 
-/* So that it is not the next to go. That is no reason to fail. */
+/* Update the time of use for eviction. Errors do not matter. */
 static void note_use(int fd, const struct stat *st)
 {
 	if (time(NULL) - st->st_mtim.tv_sec > USE_NOTED_S)
@@ -196,7 +196,7 @@ static int write_pieces(int fd, struct cache_pieces *pieces)
 }
 
 struct cached {
-	char name[CACHE_NAME_BYTES + 8]; /* longer ones are not ours */
+	char name[CACHE_NAME_BYTES + 8]; /* longer names are not ours */
 	uint64_t n_bytes;
 	struct timespec used;
 };
@@ -230,7 +230,7 @@ static int list(int folder, DIR *entries, struct cached **files, size_t *n)
 	return 0;
 }
 
-/* The temporary ones of those who were killed are among the files, and go as others do. */
+/* Temporary files of killed writers are evicted like others. */
 static int evict(int folder)
 {
 	CLEANUP(freep) struct cached *files = NULL;
@@ -300,7 +300,7 @@ struct program {
 	unsigned n;
 };
 
-/* The first object is the program. Source: dl_iterate_phdr(3); elf(5), "Notes (Nhdr)". */
+/* The first object is the program itself. Source: dl_iterate_phdr(3); elf(5), "Notes (Nhdr)". */
 static int find_build_id(struct dl_phdr_info *info, size_t n_info, void *data)
 {
 	struct program *program = data;

@@ -17,18 +17,18 @@
 
 static const char magic[8] = "prbNames";
 enum {
-	VERSION = 2,
+	VERSION = 2, /* increment it if the structs change */
 	LANES = 4,
 	STEP = LANES * sizeof(uint64_t)
-}; /* VERSION: another one for each change of the structs */
+};
 
 struct head {
 	char magic[8];
 	uint32_t version, flags;
-	uint64_t n_bytes, checksum; /* of the file, with 0 here */
+	uint64_t n_bytes, checksum; /* size of the file, and checksum over it with 0 in this field */
 	struct cache_key key;
 	struct {
-		uint64_t offset, n_bytes; /* offset 0: there is none */
+		uint64_t offset, n_bytes; /* offset 0: missing */
 	} parts[CACHE_N_PARTS];
 	uint8_t unused[24];
 };
@@ -51,9 +51,9 @@ static const size_t element_bytes[CACHE_N_PARTS] = {
 	[CACHE_IMAGE] = 1,
 };
 
-static const uint8_t zeros[CACHE_IMAGE_ALIGNMENT]; /* never a part's own */
+static const uint8_t zeros[CACHE_IMAGE_ALIGNMENT]; /* padding; no part points here */
 
-/* ---- The checksum ---- */
+/* ---- Checksum ---- */
 
 struct sum {
 	uint64_t lanes[LANES];
@@ -69,8 +69,8 @@ static inline void sum_step(struct sum *sum, const uint8_t *bytes)
 }
 
 /*
- * Four words at a time, which do not wait for each other: about 10 bytes a nanosecond. A step that is not full counts
- * as filled up with zeros, which is what stands behind a part in the file.
+ * Four independent words at a time: about 10 bytes per nanosecond. An incomplete step is padded with zeros, like a part
+ * in the file.
  */
 static void sum_add(struct sum *sum, const void *bytes, size_t n)
 {
@@ -108,7 +108,7 @@ uint64_t cache_checksum(const void *bytes, size_t n)
 	return sum_end(&sum);
 }
 
-/* ---- Reading ---- */
+/* ---- Read ---- */
 
 static bool is_sound_part(const struct head *head, enum cache_part part, size_t n_file)
 {
@@ -156,7 +156,7 @@ int cache_entry_read(const void *bytes, size_t n, const struct cache_key *key, s
 	return 0;
 }
 
-/* ---- Writing ---- */
+/* ---- Write ---- */
 
 static void put(struct cache_pieces *to, const void *bytes, size_t n)
 {
@@ -165,7 +165,10 @@ static void put(struct cache_pieces *to, const void *bytes, size_t n)
 	to->n_bytes += n;
 }
 
-/* A piece that ends within a step is followed by zeros up to its end, which count with it, and not again with them. */
+/*
+ * A piece that ends inside a step is followed by zeros. They are part of its last step, so only count further whole
+ * steps of zeros.
+ */
 static uint64_t checksum_of(const struct cache_pieces *pieces)
 {
 	struct sum sum = { 0 };

@@ -22,7 +22,7 @@ void code_ranges_done(struct code_ranges *ranges)
 	*ranges = (struct code_ranges){};
 }
 
-/* Offset 0 is no name. */
+/* Offset 0 means no name. */
 static int add_name(struct code_ranges *ranges, const char *name, size_t n_name, size_t *ret)
 {
 	size_t at = MAX(ranges->names_bytes, (size_t)1);
@@ -108,7 +108,7 @@ static int sort(struct code_ranges *ranges)
 	return 0;
 }
 
-/* How many ranges start at or before an address. */
+/* Number of ranges that start at or before an address. */
 static size_t count_until(const struct code_ranges *ranges, uint64_t address)
 {
 	size_t low = 0, high = ranges->n_sorted;

@@ -37,19 +37,19 @@ enum {
 	CALL = 0xe8,
 	CALL_BYTES = 5,
 	CALL_WITHIN = 64,
-	FILE_BEFORE = 48, /* bytes before the name's instruction where that of the file may be */
+	FILE_BEFORE = 48, /* search the file's instruction this many bytes before the name's */
 	BYTES_A_STEP = 64,
 	LOOK_BYTES = 1 << 16,
 };
 
-/* A call with a dotted name as its first argument. */
+/* A call whose first argument is a dotted name. */
 struct traceback_call {
 	uint64_t function, target;
 	const char *name, *file;
 };
 
 struct cython_names {
-	struct cython_function *functions; /* by start */
+	struct cython_function *functions; /* sorted by start */
 	size_t n_functions, allocated;
 };
 
@@ -57,7 +57,7 @@ struct search {
 	const struct image *image;
 	struct traceback_call *calls;
 	size_t n_calls, allocated;
-	uint64_t start, end, owner; /* the function that was met last, and whose part it is */
+	uint64_t start, end, owner; /* the last function found, and its owner if it is a part */
 };
 
 void cython_names_free(struct cython_names *names)
@@ -73,9 +73,9 @@ void cython_names_freep(struct cython_names **names)
 	cython_names_free(*names);
 }
 
-/* ---- Whether Cython made it ---- */
+/* ---- Detect Cython ---- */
 
-/* The helper looks this setting up (Cython 0.28 and newer). */
+/* The helper reads this setting (Cython 0.28 and newer). */
 bool cython_is_maker(struct elf_file *elf)
 {
 	static const char setting[] = "cline_in_traceback";
@@ -89,7 +89,7 @@ bool cython_is_maker(struct elf_file *elf)
 
 /* ---- Calls ---- */
 
-/* "module.function", "module.Class.method.<lambda>" */
+/* Whether the name is like "module.function" or "module.Class.method.<lambda>". */
 static bool is_dotted(const char *name)
 {
 	bool has_dot = false;
@@ -125,7 +125,7 @@ static uint64_t relative(const struct image_segment *segment, uint64_t at, unsig
 	return segment->start + at + n_bytes + (uint64_t)(int64_t)distance;
 }
 
-/* LEA of a string to RCX, or MOV of a pointer to one. */
+/* LEA of a string to RCX, or MOV of a pointer to a string. */
 static const char *file_at(const struct image *image, const struct image_segment *segment, uint64_t at)
 {
 	const uint8_t *code = segment->bytes + at;
@@ -152,7 +152,10 @@ static const char *find_file(const struct image *image, const struct image_segme
 	return NULL;
 }
 
-/* The function around an address; a part that the compiler has moved away belongs to the function that jumps there. 0: unknown. */
+/*
+ * The function around an address. A part that the compiler moved away belongs to the function that jumps to it. 0:
+ * unknown.
+ */
 static uint64_t function_around(struct search *search, uint64_t address)
 {
 	struct elf_file *elf = search->image->elf;
@@ -247,7 +250,7 @@ static bool is_helper(const struct traceback_call *calls, size_t n_calls)
 	return n_calls >= MIN_CALLS && n_files * 2 >= n_calls;
 }
 
-/* Keep the calls of the function that most of them reach. */
+/* Keep only the calls to the most frequent target, the helper. */
 static void keep_helper(struct search *search)
 {
 	size_t first = 0, n_best = 0, best = 0;
@@ -269,7 +272,7 @@ static void keep_helper(struct search *search)
 	search->n_calls = n_best;
 }
 
-/* @calls: of one function, by name. */
+/* @calls: calls in one function, sorted by name. */
 static int add_function(struct cython_names *names, const struct traceback_call *calls, size_t n_calls)
 {
 	size_t first = 0, n_best = 0, best = 0;

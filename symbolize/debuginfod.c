@@ -30,8 +30,8 @@ struct debuginfod {
 	const struct symbol_search_options *options;
 	void *library, *client;
 	bool tried, too_slow, cancelled;
-	uint64_t spent_ns;             /* in questions that have ended */
-	uint64_t started_ns, moved_ns; /* of the current one: begin, and last byte */
+	uint64_t spent_ns;             /* total of completed requests */
+	uint64_t started_ns, moved_ns; /* of the current request: start and last byte */
 	long done;
 	void *(*begin)(void);
 	void (*end)(void *client);
@@ -57,11 +57,11 @@ void debuginfod_close(struct debuginfod *servers)
 		return;
 	if (servers->client)
 		servers->end(servers->client);
-	/* The library stays: it registers work for the end of the process. */
+	/* Keep the library loaded: it has registered exit handlers. */
 	free(servers);
 }
 
-/* One place for a cast that C has no words for. */
+/* The only cast from an object pointer to a function pointer, which C does not define. */
 static bool load(struct debuginfod *servers, const char *name, void *to)
 {
 	void *symbol = dlsym(servers->library, name);
@@ -78,7 +78,7 @@ static bool load_all(struct debuginfod *servers)
 	       load(servers, "debuginfod_set_progressfn", &servers->set_progress);
 }
 
-/* Whose question the library works on in this thread: its callback is told the client only. */
+/* The request of this thread: the library's callback only passes the client. */
 static __thread struct debuginfod *asking;
 
 static uint64_t stall_ns(void)
@@ -89,7 +89,7 @@ static uint64_t stall_ns(void)
 	return (uint64_t)(seconds > 0 ? MIN(seconds, (long)MAX_STALL_S) : DEFAULT_STALL_S) * SECOND_NS;
 }
 
-/* Anything but 0 ends the question. */
+/* A non-zero result ends the request. */
 static int progress(void *client, long done, long all)
 {
 	struct debuginfod *servers = asking;
@@ -125,7 +125,7 @@ static int get_ready(struct debuginfod *servers)
 	return 0;
 }
 
-/* A server that goes away while it is written to must not end us. */
+/* Ignore SIGPIPE: a server may close the connection while the library writes. */
 static int find_quietly(struct debuginfod *servers,
 			int (*find)(void *client, const unsigned char *id, int n_bytes, char **path),
 			const struct build_id *id, char **path)

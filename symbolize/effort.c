@@ -21,7 +21,7 @@ enum { CHECK_STEPS = 1 << 12 };
 #define LOOK_UP_NS (NS_PER_S / 1000)
 #define BYTE_NS 10 /* 10 s for 1 GB */
 #define MAX_ALLOWED_BYTES (UINT64_C(5) << 30)
-/* From here on a module has a part of that only. */
+/* After this total, a module only gets a fraction of its time. */
 #define ALL_NS (300 * NS_PER_S)
 enum { PART_AT_LAST = 20 };
 #define MAX_DERIVED_BYTES (UINT64_C(512) << 20)
@@ -30,7 +30,7 @@ enum { PART_AT_LAST = 20 };
 #define SHORT_NS (NS_PER_S / 1000)
 
 static _Thread_local struct effort *current;
-static _Thread_local uint64_t last_cpu_ns; /* the thread's clock when it was read last */
+static _Thread_local uint64_t last_cpu_ns; /* the thread's CPU clock at the last reading */
 
 static uint64_t limit_ns(const struct effort *effort)
 {
@@ -59,8 +59,7 @@ static void add_time(struct effort *effort, uint64_t spent_ns)
 	effort->is_spent |= effort->used_ns > limit_ns(effort);
 }
 
-/* The first time it is not known what the clock was before: not more than what has passed, nor than the thread has
- * worked. */
+/* The first reading has no earlier one of this module: count at most the elapsed time and the thread's CPU time. */
 static void account(struct effort *effort)
 {
 	uint64_t now_ns = thread_cpu_ns();
@@ -129,7 +128,7 @@ bool effort_go_on(size_t n_steps)
 	return !effort->is_spent;
 }
 
-/* Of the others, until all that is taken fits. Where one alone is left, its own bounds hold. */
+/* Evict other modules' data until the total fits. For a single module, its own limits apply. */
 static void make_room(struct effort *effort)
 {
 	struct effort_budget *budget = effort->budget;
@@ -139,7 +138,7 @@ static void make_room(struct effort *effort)
 
 		oldest->n_given_back++;
 		oldest->give_back(oldest->owner);
-		leave_list(oldest); /* whatever it did */
+		leave_list(oldest); /* even if it freed nothing */
 	}
 }
 
@@ -182,7 +181,7 @@ int effort_grow(void *array, size_t n, size_t *allocated, size_t size)
 
 	if (n < before)
 		return 0;
-	/* As grow() will. */
+	/* The same growth as in grow(). */
 	r = effort_take((MAX(MAX(n + 1, before * 2), (size_t)16) - before) * size, true);
 	return r < 0 ? r : grow(array, n, allocated, size);
 }

@@ -27,7 +27,7 @@
 
 enum { MAX_DEPTH = 48, MAX_NESTING = 64, MAX_RANGES = 1 << 24 };
 
-/* What libdw takes and keeps of each, roughly: of a unit a table for its abbreviations, too. */
+/* Rough cost in libdw's time and memory; a unit also has an abbreviation table. */
 enum { STEPS_OF_ENTRY = 64, STEPS_OF_RANGE = 4, BYTES_OF_UNIT = 1280 };
 
 struct range {
@@ -41,14 +41,14 @@ struct ranges {
 };
 
 struct debug_unit {
-	Dwarf_Die lines;         /* the unit in the file itself: has the line table */
-	Dwarf_Die root;          /* the same, or its other half in a .dwo file */
-	bool is_read, collected; /* !is_read: known by its offset only */
+	Dwarf_Die lines;         /* unit in the main file, which has the line table */
+	Dwarf_Die root;          /* the same, or the unit in its .dwo file */
+	bool is_read, collected; /* !is_read: only the offset is known */
 	uint64_t offset;
-	uint64_t n_left; /* entries that may still be met, while collecting */
+	uint64_t n_left; /* limit of entries still to visit while collecting */
 	Dwarf_Die *functions;
 	size_t n_functions, functions_allocated;
-	struct ranges ranges; /* items index functions */
+	struct ranges ranges; /* items are indices of functions */
 };
 
 struct debug_functions {
@@ -57,10 +57,10 @@ struct debug_functions {
 	struct abbrevs_section abbrevs;
 	struct debug_unit *units;
 	size_t n_units, units_allocated;
-	struct ranges ranges; /* items index units */
+	struct ranges ranges; /* items are indices of units */
 };
 
-/* Add all ranges of an entry. Returns how many; -ENOMEM and those of effort.h. */
+/* Add all ranges of an entry. Returns their number; -ENOMEM and errors of effort.h. */
 static int ranges_add(struct ranges *ranges, Dwarf_Die *die, size_t item)
 {
 	Dwarf_Addr base, start, end;
@@ -75,7 +75,7 @@ static int ranges_add(struct ranges *ranges, Dwarf_Die *die, size_t item)
 			break;
 		if (!effort_go_on(4))
 			return -ETIME;
-		/* Linkers leave 0 or -1 where they dropped a function. */
+		/* Linkers write 0 or -1 for a dropped function. */
 		if (start == 0 || end <= start)
 			continue;
 		r = effort_grow(&ranges->items, ranges->n_items, &ranges->allocated, sizeof *ranges->items);
@@ -93,7 +93,7 @@ static int compare_ranges(const void *a, const void *b)
 
 	if (x->start != y->start)
 		return x->start < y->start ? -1 : 1;
-	return x->end > y->end ? -1 : x->end < y->end; /* inner ones later */
+	return x->end > y->end ? -1 : x->end < y->end; /* inner ranges come later */
 }
 
 static void ranges_sort(struct ranges *ranges)
@@ -123,7 +123,7 @@ static const struct range *ranges_find(const struct ranges *ranges, uint64_t add
 	return NULL;
 }
 
-/* Tags whose children may be functions with code of their own. */
+/* Tags whose children may be functions with code. */
 static bool holds_functions(int tag)
 {
 	switch (tag) {
@@ -154,8 +154,8 @@ static int add_function(struct debug_unit *unit, Dwarf_Die *die)
 }
 
 /*
- * A sound unit's entries are met once each. In a damaged one siblings may lie
- * before their brothers, or among their children, and be met again and again.
+ * A valid unit's entries are visited once each. In a damaged one, a sibling may precede its predecessor or lie among
+ * its children, and would be visited again and again.
  */
 static bool goes_on(struct debug_unit *unit, Dwarf_Die *child, Dwarf_Off *last)
 {
@@ -169,7 +169,7 @@ static bool goes_on(struct debug_unit *unit, Dwarf_Die *child, Dwarf_Off *last)
 	return true;
 }
 
-/* An entry takes a byte at least, so a sound unit has no more of them than bytes. */
+/* An entry takes at least one byte, so a valid unit has at most as many entries as bytes. */
 static uint64_t count_bytes(Dwarf_Die *root)
 {
 	Dwarf_Off start = dwarf_dieoffset(root) - dwarf_cuoffset(root), next;
@@ -210,7 +210,7 @@ static int collect(struct debug_unit *unit, Dwarf_Die *parent, unsigned depth)
 	return 0;
 }
 
-/* Begun anew where it was not finished, which is where all is given up. */
+/* Collect again from the start if an earlier attempt did not finish. */
 static int collect_unit(struct debug_functions *functions, struct debug_unit *unit)
 {
 	int r;
@@ -250,17 +250,19 @@ static int add_unit(struct debug_functions *functions, Dwarf_Die *lines, Dwarf_D
 	return 0;
 }
 
-/* ---- Units that .debug_aranges has ---- */
+/* ---- Units listed in .debug_aranges ---- */
 
 struct listed {
-	Dwarf_Aranges *aranges; /* libdw's; NULL: there are none */
+	Dwarf_Aranges *aranges; /* owned by libdw; NULL: none */
 	size_t n;
-	struct id_map units; /* offset of the first entry -> index into functions->units; NOT_MET: not met yet */
+	struct id_map units; /* offset of the first entry -> index into functions->units; NOT_MET: not visited yet */
 };
 
 enum { NOT_MET = UINT32_MAX };
 
-/* libdw makes 70 bytes of an entry of 16, for a while. Returns 0 also where the section is none to be asked for. */
+/*
+ * libdw temporarily uses 70 bytes for an entry of 16. Returns 0 also if libdw must not read the section (*ret_is_sane).
+ */
 static int take_listed(Dwarf *dwarf, bool *ret_is_sane)
 {
 	enum { MAX_BYTES = 8 << 20, MEMORY_OF_BYTE = 5, MAX_SECTIONS = 1 << 16 };
@@ -322,7 +324,7 @@ static int listed_find(Dwarf *dwarf, struct listed *listed)
 	return 0;
 }
 
-/* A unit whose ranges are listed needs not be read yet. Returns 1 where it is, 0. */
+/* A unit with listed ranges need not be read yet. Returns 1 if it is listed, 0 if not. */
 static int add_listed(struct debug_functions *functions, struct listed *listed, Dwarf_Die *die)
 {
 	struct id_slot *entry = id_map_find(&listed->units, dwarf_dieoffset(die));
@@ -379,7 +381,7 @@ static const char *text_attribute(Dwarf_Die *die, unsigned name, unsigned other_
 	return dwarf_formstring(&attribute);
 }
 
-/* The other half of a skeleton unit is in a file whose name libdw opens without looking. */
+/* libdw opens the .dwo file of a skeleton unit without any check, so check its name first. */
 static bool may_follow(Dwarf_Die *skeleton, const char *path)
 {
 	const char *name = text_attribute(skeleton, DW_AT_dwo_name, DW_AT_GNU_dwo_name);
@@ -526,7 +528,7 @@ void debug_index_done(struct debug_index *index)
 	free((void *)index->ranges);
 }
 
-/* Where a cache has lied, there is no unit, or not its first entry. */
+/* A wrong cache entry may name an offset without a unit's first entry. */
 static int read_unit(struct debug_functions *functions, struct debug_unit *unit)
 {
 	enum { MAX_HEADER_BYTES = 64 };

@@ -24,22 +24,22 @@
 #include "symbolize/names.h"
 #include "symbolize/perf_map.h"
 
-/* A process maps one; more than a few are somebody's joke. */
+/* A process maps one dump; many are an attack. */
 enum { MAX_DUMPS = 16, ELF_HEADER_BYTES = 64 };
 
 struct generated_code {
 	struct generated_owner owner;
 	struct perf_map map;
-	int map_fd; /* -1: not found (yet) */
+	int map_fd; /* -1: not found yet */
 	struct jitdump dumps[MAX_DUMPS];
 	size_t n_dumps;
 	struct names *names;
 	bool is_final;
-	bool is_fed;  /* others look for the map, and for the end of the process */
-	bool is_gone; /* as they told */
+	bool is_fed;  /* the caller finds the map and the end of the process */
+	bool is_gone; /* reported by the caller */
 };
 
-/* "jit-123.dump" */
+/* Whether the name is like "jit-123.dump". */
 bool generated_is_dump_name(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -51,9 +51,9 @@ bool generated_is_dump_name(const char *path)
 	return n_digits > 0 && strncmp(name + 4 + n_digits, ".dump", 5) == 0;
 }
 
-/* ---- Whose ---- */
+/* ---- Owner ---- */
 
-/* The n-th number behind a word at a line's start, in decimal; -1: not there. */
+/* The n-th decimal number after a word at a line's start; -1: not found. */
 static int64_t number_behind(const char *text, const char *word, unsigned n)
 {
 	const char *at = strstr(text, word), *end;
@@ -75,7 +75,7 @@ static int64_t number_behind(const char *text, const char *word, unsigned n)
 	return -1;
 }
 
-/* The last number of the line: in the innermost namespace. */
+/* The last PID of the line, which is the innermost namespace's. */
 static pid_t innermost_pid(const char *status, pid_t pid)
 {
 	int64_t found = pid, next;
@@ -98,7 +98,7 @@ static uint64_t start_of(pid_t pid)
 	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
 	if (read_file(path, 4096, &text, NULL) < 0)
 		return 0;
-	at = strrchr(text, ')'); /* the name in front may hold anything */
+	at = strrchr(text, ')'); /* the name before may contain any character */
 	for (int field = 2; at && field < 22; field++)
 		at = strchr(at + 1, ' ');
 	if (!at || (ticks = strtoll(at, NULL, 10)) <= 0 || clock_gettime(CLOCK_BOOTTIME, &boot) < 0)
@@ -129,7 +129,7 @@ void generated_owner_read(pid_t pid, struct generated_owner *owner)
 	owner->is_known = true;
 }
 
-/* ---- The files ---- */
+/* ---- Files ---- */
 
 int generated_code_new(const struct generated_owner *owner, struct generated_code **ret)
 {
@@ -230,7 +230,7 @@ int generated_code_refresh(struct generated_code *code)
 	if (code->is_final)
 		return 0;
 	if (code->map_fd < 0 && !code->is_fed)
-		(void)perf_map_open(&code->owner, &code->map_fd); /* most processes write none */
+		(void)perf_map_open(&code->owner, &code->map_fd); /* most processes write no map */
 	if (code->map_fd >= 0)
 		r = perf_map_read(&code->map, code->map_fd);
 	found |= r > 0;
@@ -253,7 +253,7 @@ bool generated_code_is_final(const struct generated_code *code)
 
 /* ---- Names ---- */
 
-/* Lasting copy of part of a string; NULL: no memory. */
+/* Copy part of a string for the lifetime of code; NULL: out of memory. */
 static const char *store_text(struct generated_code *code, const char *text, size_t n_bytes)
 {
 	CLEANUP(freep) char *copy = strndup(text, n_bytes);
@@ -262,7 +262,7 @@ static const char *store_text(struct generated_code *code, const char *text, siz
 	return copy && names_keep(code->names, copy, &kept) == 0 ? kept : NULL;
 }
 
-/* "py::f:/x.py" -> f, /x.py. Returns 1, 0 not of that form, -ENOMEM. */
+/* Split "py::f:/x.py" into f and /x.py. Returns 1, 0 for another form, -ENOMEM. */
 static int describe_python(struct generated_code *code, struct generated_symbol *symbol)
 {
 	static const char mark[] = "py::";
@@ -279,7 +279,7 @@ static int describe_python(struct generated_code *code, struct generated_symbol 
 	return symbol->name && symbol->file ? 1 : -ENOMEM;
 }
 
-/* Where the name ends and its file begins: files are paths or URLs, names may hold blanks. */
+/* The end of the name and start of its file: files are paths or URLs, names may contain blanks. */
 static const char *find_file(const char *text)
 {
 	static const char *const starts[] = { " /", " file:", " node:" };
@@ -290,7 +290,7 @@ static const char *find_file(const char *text)
 	return found ?: strrchr(text, ' ');
 }
 
-/* Steps back over ":123" at the end; returns the number, 0 where there is none. */
+/* Step back over ":123" at the end; returns the number, 0 if there is none. */
 static int take_last_number(const char *text, const char **end)
 {
 	const char *at = *end;
@@ -303,7 +303,7 @@ static int take_last_number(const char *text, const char **end)
 	return atoi(at);
 }
 
-/* What follows V8's mark; NULL: not V8's. */
+/* The text after V8's mark; NULL: not V8's. */
 static const char *javascript_of(const char *entry)
 {
 	static const char *const marks[] = { "JS:", "LazyCompile:", "Function:", "Eval:", "Script:" };
@@ -314,7 +314,7 @@ static const char *javascript_of(const char *entry)
 	return NULL;
 }
 
-/* "JS:*f /x.js:3:7" -> f, /x.js, 3. Returns 1, 0 not of that form, -ENOMEM. */
+/* Split "JS:*f /x.js:3:7" into f, /x.js, 3. Returns 1, 0 for another form, -ENOMEM. */
 static int describe_javascript(struct generated_code *code, struct generated_symbol *symbol)
 {
 	const char *name = javascript_of(symbol->entry), *file, *end;
@@ -328,13 +328,13 @@ static int describe_javascript(struct generated_code *code, struct generated_sym
 	symbol->name = file == name ? "(anonymous)" : store_text(code, name, (size_t)(file - name));
 	file += strspn(file, " ");
 	end = file + strlen(file);
-	if (take_last_number(file, &end) > 0) /* the column */
+	if (take_last_number(file, &end) > 0) /* column */
 		symbol->first_line = take_last_number(file, &end);
 	symbol->file = store_text(code, file, (size_t)(end - file));
 	return symbol->name && symbol->file ? 1 : -ENOMEM;
 }
 
-/* C++ and Rust demangled. Not names_readable(): its names share the table with those kept here. */
+/* Demangle C++ and Rust. Not with names_readable(): its names share the table with those kept here. */
 static int describe_mangled(struct generated_code *code, struct generated_symbol *symbol)
 {
 	CLEANUP(freep) char *readable = NULL;
@@ -377,13 +377,13 @@ static int look_in_dump(struct generated_code *code, struct jitdump *dump, uint6
 	if (r < 0 || !range)
 		return r;
 	entry = code_range_name(&dump->ranges, range);
-	if (javascript_of(entry)) /* V8 counts from where perf's own copy of the code has an ELF header */
+	if (javascript_of(entry)) /* V8's addresses include the ELF header of perf's copy of the code */
 		address += ELF_HEADER_BYTES;
 	jitdump_find_line(dump, range, address, &file, &symbol->line);
 	r = describe(code, entry, symbol);
 	if (r >= 0 && file && !symbol->file && !(symbol->file = store_text(code, file, strlen(file))))
 		r = -ENOMEM;
-	/* Of another file: that of a function that was inlined. */
+	/* The line is in another file, that of an inlined function. */
 	if (r >= 0 && file && strcmp(file, symbol->file) != 0)
 		symbol->line = 0;
 	return r < 0 ? r : 1;

@@ -30,23 +30,23 @@
 enum {
 	HEADER_BYTES = 72,
 	MAX_FUNCTIONS = 1 << 23,
-	MAX_PAIRS = 1 << 20, /* of one table by PC */
+	MAX_PAIRS = 1 << 20, /* of one PC-value table */
 	PAIRS_A_STEP = 4,
-	MAX_SCANNED = 64 << 20, /* bytes of data that are searched for a table, or for the module data */
+	MAX_SCANNED = 64 << 20, /* bytes of data searched for a table or for the module data */
 	WORDS_A_STEP = 16,
 	INLINE_INDEX = 2, /* PCDATA_InlTreeIndex */
 	INLINE_TREE = 3,  /* FUNCDATA_InlTree */
-	MAX_ITEMS = 64,   /* tables of one function */
+	MAX_ITEMS = 64,   /* tables per function */
 };
 
-/* What differs between releases. Offsets in bytes; @start: 0: the functions' starts are addresses. */
+/* Differences between releases: offsets in bytes. @start 0: function starts are absolute addresses. */
 static const struct go_layout {
 	uint32_t magic;
 	unsigned start, names, units, files, by_pc, functions; /* in the header */
-	unsigned entry_bytes;                                  /* of a start, and of where the record lies */
+	unsigned entry_bytes; /* sizes of a function's start and of its record's offset */
 	unsigned name, by_file, by_line, n_items, unit, n_data, record_bytes;
 	unsigned call_bytes, call_name, call_pc;
-	unsigned tree_base; /* in the module data; 0: trees have addresses */
+	unsigned tree_base; /* in the module data; 0: trees have absolute addresses */
 } layouts[] = {
 	/* 1.20 */
 	{ 0xfffffff1, 24, 32, 40, 48, 56, 64, 4, 4, 20, 24, 28, 32, 43, 44, 16, 4, 8, 320 },
@@ -60,11 +60,11 @@ struct go_table {
 	struct image image;
 	const struct go_layout *layout;
 	uint64_t base;    /* address of the table */
-	uint64_t n_bytes; /* of it and what follows it in its segment */
+	uint64_t n_bytes; /* from the table to the end of its segment */
 	uint64_t n_functions, text;
 	uint64_t names, units, files, by_pc, functions; /* addresses */
-	uint64_t trees;                                 /* where offsets of trees begin; 0: unknown */
-	unsigned step;                                  /* bytes of code that a table by PC counts as one */
+	uint64_t trees;                                 /* base of tree offsets; 0: unknown */
+	unsigned step;                                  /* code bytes per unit of a PC-value table */
 };
 
 /* A function's record. */
@@ -89,11 +89,11 @@ static bool number_at(const struct image *image, uint64_t address, unsigned n_by
 
 	*ret = 0;
 	if (bytes)
-		memcpy(ret, bytes, n_bytes); /* little-endian: the only machines with tables that are known here */
+		memcpy(ret, bytes, n_bytes); /* all machines with supported tables are little-endian */
 	return bytes != NULL;
 }
 
-/* A part of the table, whose header has its offset. */
+/* The address of a part, from its offset in the header. */
 static bool part_at(const struct go_table *table, unsigned field, uint64_t *ret)
 {
 	uint64_t offset;
@@ -104,7 +104,7 @@ static bool part_at(const struct go_table *table, unsigned field, uint64_t *ret)
 	return true;
 }
 
-/* ---- Finding it ---- */
+/* ---- Find the table ---- */
 
 static const struct go_layout *layout_at(const struct image *image, uint64_t address)
 {
@@ -121,7 +121,7 @@ static const struct go_layout *layout_at(const struct image *image, uint64_t add
 	return NULL;
 }
 
-/* Whether there is a sound table, which is then filled in. */
+/* Check for a valid table and fill it in. */
 static bool take_table(struct go_table *table, struct elf_file *elf, uint64_t address)
 {
 	const struct image_segment *segment = image_segment_at(&table->image, address);
@@ -148,7 +148,7 @@ static bool take_table(struct go_table *table, struct elf_file *elf, uint64_t ad
 			(size_t)(table->n_functions * 2 + 1) * table->layout->entry_bytes) != NULL;
 }
 
-/* Without a section of its own, in position-independent programs, it lies among other data. */
+/* In position-independent programs the table has no section of its own: scan the data. */
 static int scan(struct go_table *table, struct elf_file *elf)
 {
 	for (size_t i = 0; i < table->image.n_segments; i++) {
@@ -176,7 +176,9 @@ static int find(struct go_table *table, struct elf_file *elf)
 	return scan(table, elf);
 }
 
-/* The module data begins with the table's address, and that of the names. Without it inlined functions are unknown. */
+/*
+ * The module data begins with the addresses of the table and of the names. Without it, inlined functions are unknown.
+ */
 static int find_trees(struct go_table *table)
 {
 	uint64_t word, names;
@@ -198,7 +200,7 @@ static int find_trees(struct go_table *table)
 	return 0;
 }
 
-/* Go's linker notes the build and the modules. */
+/* Go's linker adds notes on the build and the modules. */
 static bool is_go(struct elf_file *elf)
 {
 	static const char *const sections[] = { ".go.buildinfo", ".note.go.buildid", ".gopclntab" };
@@ -246,7 +248,7 @@ void go_table_freep(struct go_table **table)
 
 /* ---- Functions ---- */
 
-/* NULL: it is none of the table's. */
+/* NULL: outside the table. */
 static const char *string_at(const struct go_table *table, uint64_t part, uint64_t offset)
 {
 	const char *string = image_string(&table->image, part + offset, NAME_MAX_BYTES);
@@ -306,7 +308,7 @@ static bool read_varint(const struct image_segment *segment, uint64_t *at, uint3
 	return false;
 }
 
-/* The value of a table by PC; -1: none. -ETIME. */
+/* Look up a PC-value table; -1: no value. -ETIME. */
 static int value_at(const struct go_table *table, const struct go_function *function, uint64_t offset, uint64_t address,
 		    int32_t *ret)
 {
@@ -366,7 +368,7 @@ static int put_line(const struct go_table *table, const struct go_function *func
 	return 0;
 }
 
-/* Index into the tree of inlined calls; -1: none is at the address. */
+/* Index into the tree of inlined calls; -1: nothing is inlined at the address. */
 static int inlined_index(const struct go_table *table, const struct go_function *function, uint64_t address,
 			 int32_t *ret)
 {
@@ -379,7 +381,7 @@ static int inlined_index(const struct go_table *table, const struct go_function 
 	return value_at(table, function, offset, address, ret);
 }
 
-/* Where a function's tree lies; 0: unknown. */
+/* Address of a function's tree; 0: unknown. */
 static uint64_t tree_of(const struct go_table *table, const struct go_function *function)
 {
 	const uint64_t n_items = record_word(table, function, table->layout->n_items);
@@ -397,7 +399,7 @@ static uint64_t tree_of(const struct go_table *table, const struct go_function *
 	return table->trees + value;
 }
 
-/* One inlined call; false: it contradicts itself. @ret_pc: an address whose line is that of the call. */
+/* Read an inlined call; false: it is inconsistent. @ret_pc: an address whose line is the call's line. */
 static bool read_call(const struct go_table *table, const struct go_function *function, uint64_t tree, int32_t index,
 		      const char **ret_name, uint64_t *ret_pc)
 {
@@ -415,7 +417,10 @@ static bool read_call(const struct go_table *table, const struct go_function *fu
 	return *ret_name != NULL;
 }
 
-/* Returns how many frames were filled, all of inlined functions; @address: then of the call. -ENODATA: unknown which; -ETIME. */
+/*
+ * Returns the number of inlined functions put into frames; @address becomes the address of the call. -ENODATA: unknown
+ * functions; -ETIME.
+ */
 static int put_inlined(const struct go_table *table, const struct go_function *function, uint64_t *address,
 		       struct debug_frame *frames, size_t max)
 {

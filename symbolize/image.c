@@ -22,11 +22,11 @@
 #include "symbolize/effort.h"
 
 enum {
-	MAX_COPY = 256 << 20, /* of all segments: larger ones are no interpreter's tables */
+	MAX_COPY = 256 << 20, /* of all segments: larger ones are not the tables of an interpreter */
 	STEPS_OF_RELOCATION = 4,
 };
 
-/* Relocations that write a word: the addend, or a symbol and the addend. */
+/* Relocations that write a word: the addend, or symbol plus addend. */
 static const struct relocations {
 	unsigned machine;
 	uint32_t addend, symbols[3];
@@ -61,7 +61,7 @@ static int add_segment(struct image *image, const struct elf_segment *from)
 	if (from->n_file_bytes == 0 || __builtin_add_overflow(from->address, from->n_file_bytes, &end) ||
 	    __builtin_add_overflow(from->address, from->n_memory_bytes, &memory_end) || end > INT64_MAX ||
 	    memory_end > INT64_MAX || elf_file_data(image->elf, from->address, from->n_file_bytes, &bytes) < 0)
-		return 0; /* nothing usable in the file */
+		return 0; /* the file has no usable bytes */
 	*segment = (struct image_segment){
 		.start = from->address,
 		.end = end,
@@ -145,7 +145,7 @@ int image_init(struct image *image, struct elf_file *elf)
 
 	*image = (struct image){ .elf = elf };
 	if (!gelf_getehdr(elf_file_elf(elf), &header) || !relocations_of(header.e_machine))
-		return 0; /* an image without segments: nothing is found in it */
+		return 0; /* without segments, nothing is found in the image */
 	image->machine = header.e_machine;
 	image->position_independent = header.e_type == ET_DYN;
 	for (size_t i = 0; elf_file_segment(elf, i, &segment) && image->n_segments < IMAGE_MAX_SEGMENTS; i++) {
@@ -195,7 +195,7 @@ bool image_is_function(const struct image *image, uint64_t address)
 
 	if (!segment || !segment->executable)
 		return false;
-	/* Where unwind information exists, a function is the start of an entry there. */
+	/* If there is unwind information, a function is the start of an entry. */
 	if (image->elf && elf_file_function(image->elf, address, &start, &end) == 0)
 		return start == address;
 	return true;
@@ -206,11 +206,11 @@ bool image_is_scanned(const struct image *image, const struct image_segment *seg
 	return segment->writable || (!segment->executable && !image->position_independent);
 }
 
-/* Instructions of x86-64 that a jump stub is made of (Intel SDM, volume 2). */
+/* Instructions of an x86-64 jump stub (Intel SDM, volume 2). */
 static const uint8_t landing_pad[] = { 0xf3, 0x0f, 0x1e, 0xfa }; /* ENDBR64 */
 enum { JUMP_RELATIVE = 0xe9, JUMP_BYTES = 5, BND_PREFIX = 0xf2, STUB_BYTES = 11 };
 
-/* The code at an address, behind a landing pad; NULL: fewer than STUB_BYTES there. */
+/* The code at an address, after a landing pad; NULL: fewer than STUB_BYTES. */
 static const uint8_t *code_at(const struct image *image, uint64_t *address)
 {
 	const void *code;
@@ -231,7 +231,7 @@ static uint64_t relative(uint64_t next, const uint8_t *operand)
 	return next + (uint64_t)(int64_t)offset;
 }
 
-/* JMP *slot(%rip), as in a PLT: what the slot holds. */
+/* JMP *slot(%rip), as in a PLT: return the slot's value. */
 static uint64_t through_slot(const struct image *image, uint64_t address)
 {
 	const uint8_t *code = code_at(image, &address);

@@ -58,13 +58,13 @@ struct scan {
 	struct internal_functions *internal;
 	struct reference *references;
 	size_t n_references, allocated;
-	uint8_t *starts; /* a bit for each address from the first function's on: one begins there */
+	uint8_t *starts; /* bitmap of function starts, from the first function's address on */
 	uint64_t starts_span;
 };
 
 static const char *const loops[] = { "_PyEval_EvalFrameDefault", "PyEval_EvalFrameEx" };
 
-/* They put functions that carry calls into new callables and threads. */
+/* They put functions into new callables and threads, together with the calls' arguments. */
 static const char *const makers[] = {
 	"PyCMethod_New",
 	"PyCFunction_NewEx",
@@ -130,7 +130,7 @@ static int add_function(struct scan *scan, uint64_t start, uint64_t end)
 	return 0;
 }
 
-/* All functions that unwind information describes in a segment. */
+/* Collect all functions that have unwind information in a segment. */
 static int collect_functions(struct scan *scan, const struct image_segment *segment)
 {
 	uint64_t at = segment->start, known_end = segment->start;
@@ -145,7 +145,7 @@ static int collect_functions(struct scan *scan, const struct image_segment *segm
 			at += GAP_STEP;
 			continue;
 		}
-		/* It may begin in the gap that was stepped over. */
+		/* A function may begin in the gap that was skipped. */
 		r = start >= known_end ? add_function(scan, start, MIN(end, segment->end)) : 0;
 		if (r < 0)
 			return r;
@@ -172,9 +172,8 @@ static struct function *find_function(const struct internal_functions *internal,
 }
 
 /*
- * Nearly all of what is asked for while references are collected is no function: one bit for
- * each byte of code tells it at once. Without them, where code lies too far apart, all is as
- * it was, and slower.
+ * Most candidate addresses are not functions. A bitmap with one bit per code byte rejects them quickly. If the code
+ * spans too much memory, there is no bitmap, and the search is slower.
  */
 static int mark_starts(struct scan *scan)
 {
@@ -227,10 +226,10 @@ typedef uint32_t lanes __attribute__((vector_size(16)));
 enum { LANES = 4, STEP = LANES * sizeof(uint32_t), STEP_BYTES = STEP + sizeof(uint32_t) - 1 };
 
 /*
- * Whether four bytes of code at any of STEP offsets may be an address of a function or the distance to one: nearly
- * all that are neither lead elsewhere than to code, which two comparisons tell. All in 32 bits: what lies
- * 4 GiB away may be taken for near here, and is looked at again.
- * @next:  the address behind the four bytes at the first offset.
+ * Whether four bytes of code at any of STEP offsets may be a function's address or a distance to one. Most others do
+ * not lead to code, which two comparisons show. Uses 32-bit arithmetic, so a target 4 GiB away may look near; the
+ * caller checks again.
+ * @next:  address after the four bytes at the first offset.
  * @bytes: STEP_BYTES.
  */
 static inline bool any_may_refer(uint32_t first, uint32_t span, uint32_t next, const uint8_t *bytes)
@@ -247,7 +246,7 @@ static inline bool any_may_refer(uint32_t first, uint32_t span, uint32_t next, c
 	return (found[0] | found[1] | found[2] | found[3]) != 0;
 }
 
-/* What the four bytes at an offset of a function's code may refer to. */
+/* Collect what four bytes of a function's code may refer to. */
 static int collect_reference(struct scan *scan, const struct function *from, const uint8_t *code, size_t at)
 {
 	const struct function *to;
@@ -309,7 +308,7 @@ static int collect_references(struct scan *scan)
 	return 0;
 }
 
-/* A nameless function that data points to may be anybody's callback. */
+/* A function without a name that data points to may be a user's callback: keep it visible. */
 static void keep_visible(struct scan *scan, const struct image_segment *segment)
 {
 	for (uint64_t at = (segment->start + 7) & ~7ULL; at < segment->end; at += 8) {
@@ -367,8 +366,7 @@ static bool carries_over(const struct scan *scan, const struct reference *refere
 	return from == INTERNAL || (from == LOOP && reference->is_jump);
 }
 
-/* One step of the rule that what only internal functions refer to is internal. Returns how many were found.
- */
+/* One round of the rule: a function that only internal functions refer to is internal. Returns how many were found. */
 static size_t judge_by_referrers(struct scan *scan, uint8_t *opinions)
 {
 	enum { REFERRED = 1, ALSO_BY_OTHERS = 2 };
@@ -417,7 +415,7 @@ static int run_scan(struct scan *scan, const struct symtab *symtab, const struct
 	if (!opinions)
 		return -ENOMEM;
 	judge_by_makers_and_loop(scan);
-	/* Each round looks at all references, and a chain of functions takes as many rounds as it is long. */
+	/* A round checks all references; a chain of functions needs as many rounds as its length. */
 	while (judge_by_referrers(scan, opinions) > 0)
 		if (!effort_go_on(scan->n_references / 8))
 			return -ETIME;

@@ -17,7 +17,7 @@
 #include "symbolize/symbolize.h"
 
 static const char *const glue_names[] = {
-	/* the evaluation loop and what enters and leaves it */
+	/* evaluation loop, entering and leaving it */
 	"_PyEval_EvalFrameDefault",
 	"_PyEval_EvalFrame",
 	"PyEval_EvalFrame",
@@ -35,7 +35,7 @@ static const char *const glue_names[] = {
 	"py_trampoline_evaluator",
 	"_Py_trampoline_func_start",
 
-	/* calling something */
+	/* calls */
 	"PyObject_Call",
 	"PyObject_CallFunction*",
 	"PyObject_CallMethod*",
@@ -75,10 +75,10 @@ static const char *const glue_names[] = {
 	"ext_do_call",
 	"trace_call_function",
 
-	/* to the import machinery in Python, which is internal as well */
+	/* calls into the import machinery in Python, which is internal, too */
 	"import_find_and_load",
 
-	/* to the collector, which is a frame of its own */
+	/* calls into the garbage collector, which gets a frame of its own */
 	"collect_generations",
 	"collect_with_callback",
 	"gc_collect_generations",
@@ -87,7 +87,7 @@ static const char *const glue_names[] = {
 	"_Py_RunGC",
 	"_Py_HandlePending",
 
-	/* the callables themselves */
+	/* callables */
 	"_PyFunction_Vectorcall",
 	"_PyFunction_FastCall*",
 	"function_code_fastcall",
@@ -157,7 +157,7 @@ static const char *const glue_names[] = {
 	"gen_am_send",
 	"PyIter_Send",
 
-	/* start-up and thread start */
+	/* start of program and threads */
 	"_start",
 	"main",
 	"Py_BytesMain",
@@ -177,7 +177,7 @@ static const char *const glue_names[] = {
 	"t_bootstrap",
 	"pythread_wrapper",
 
-	/* the same where the method tables are all there is */
+	/* the same, if only method tables are known */
 	"slot *",
 	"type.__call__",
 	"function.__call__",
@@ -194,7 +194,7 @@ static const char *const glue_names[] = {
 	"async_generator am_send",
 };
 
-/* Byte by byte: all names of an interpreter are compared, and nearly all differ in one of the first bytes. */
+/* Compare byte by byte: almost every name of an interpreter differs in its first bytes. */
 static bool matches(const char *pattern, const char *name)
 {
 	while (*pattern == *name && *pattern != '\0') {
@@ -212,7 +212,7 @@ bool symbol_is_internal(const char *linkage)
 	return false;
 }
 
-/* From files where the interpreter was built without frozen modules, and in 3.4. */
+/* Interpreters without frozen modules, and 3.4, load these from files. */
 bool symbol_is_import_file(const char *file)
 {
 	static const char *const frozen[] = { "<frozen importlib._bootstrap>",
@@ -230,13 +230,13 @@ bool symbol_is_import_file(const char *file)
 }
 
 /*
- * The innermost function that all collections pass through. Source: Modules/gcmodule.c of 2.7 and 3.6 to 3.12,
+ * The innermost function that every collection passes through. Source: Modules/gcmodule.c of 2.7 and 3.6 to 3.12,
  * Python/gc.c and Python/gc_free_threading.c from 3.13 on.
  */
 bool symbol_is_collector(const char *linkage)
 {
 	static const char *const names[] = {
-		"collect",         /* to 3.8 */
+		"collect",         /* up to 3.8 */
 		"gc_collect_main", /* 3.9 to 3.13, and without the GIL */
 		"_PyGC_Collect",   /* 3.14 */
 	};

@@ -64,17 +64,17 @@ _Static_assert(sizeof(struct prefix) == 16, "as specified");
 _Static_assert(sizeof(struct load) == 40, "as specified");
 _Static_assert(sizeof(struct move) == 48, "as specified");
 
-/* One reading of the file: a buffer that slides over it. */
+/* Reads the file through a sliding buffer. */
 struct reading {
 	struct jitdump *dump;
 	uint64_t file_bytes;
 	uint64_t now_ns;
 	uint8_t *buffer;
-	uint64_t at; /* of buffer[0] */
+	uint64_t at; /* file offset of buffer[0] */
 	size_t n_bytes, allocated;
 };
 
-/* ---- Reading ---- */
+/* ---- Read ---- */
 
 static int read_at(int fd, void *to, size_t n_bytes, uint64_t offset, size_t *ret)
 {
@@ -95,7 +95,7 @@ static int read_at(int fd, void *to, size_t n_bytes, uint64_t offset, size_t *re
 	return 0;
 }
 
-/* Bytes of the file, valid until the next call. -ENODATA: it is not that long (any more). */
+/* Bytes of the file, valid until the next call. -ENODATA: the file is shorter, or was truncated. */
 static int see(struct reading *reading, uint64_t offset, size_t n_bytes, const void **ret)
 {
 	int r;
@@ -160,7 +160,7 @@ void jitdump_done(struct jitdump *dump)
 
 /* ---- Code ---- */
 
-/* Of two functions of one index the newer counts. The key 0 is none: UINT64_MAX is no index. */
+/* The newer of two functions with one index wins. Key 0 is invalid, so index UINT64_MAX is skipped. */
 static int note_index(struct jitdump *dump, uint64_t code_index)
 {
 	struct id_slot *slot = id_map_find(&dump->by_index, code_index + 1);
@@ -218,7 +218,7 @@ static int take_load(struct reading *reading, uint64_t offset, size_t n_bytes, u
 	return r;
 }
 
-/* The code lies elsewhere from now on, under the same name. */
+/* From now on the code lies elsewhere, under the same name. */
 static int take_move(struct reading *reading, uint64_t offset, size_t n_bytes, uint64_t since_ns)
 {
 	struct jitdump *dump = reading->dump;
@@ -256,7 +256,7 @@ static int take_move(struct reading *reading, uint64_t offset, size_t n_bytes, u
 
 /* ---- Lines ---- */
 
-/* Offset of a file's name; names repeat from entry to entry. */
+/* Add a file name, or reuse the last one: entries repeat it. Returns its offset. */
 static int add_file(struct jitdump *dump, const char *name, size_t n_name, uint32_t *ret)
 {
 	size_t at = MAX(dump->files_bytes, (size_t)1);
@@ -307,10 +307,10 @@ static int compare_lines(const void *a, const void *b)
 	return left->offset < right->offset ? -1 : left->offset > right->offset;
 }
 
-/* The entries of one record, for the code that is loaded next. -EBADMSG: they make no sense. */
+/* Add a record's entries, for the next loaded code. -EBADMSG: they are implausible. */
 static int add_lines(struct jitdump *dump, const struct debug_info *info, const char *at, const char *end)
 {
-	static const char repeated[] = "\xff"; /* the file of the entry before */
+	static const char repeated[] = "\xff"; /* same file as the previous entry */
 	uint32_t file = 0;
 	int r = 0;
 
@@ -371,7 +371,7 @@ void jitdump_find_line(const struct jitdump *dump, const struct code_range *rang
 	*ret_line = 0;
 	*ret_file = NULL;
 	if (high == 0)
-		return; /* there may be no lines at all */
+		return; /* lines are optional */
 	lines = dump->lines + function->first_line;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
@@ -412,11 +412,11 @@ static int take_record(struct reading *reading, const struct prefix *prefix, uin
 		reading->dump->is_closed = true;
 		return 0;
 	default:
-		return 0; /* unwinding information, and what later versions add */
+		return 0; /* unwind information, and records of later versions */
 	}
 }
 
-/* Returns 1 for a record, 0 where there is none that is whole. */
+/* Returns 1 for a record, 0 if there is no complete one. */
 static int read_record(struct reading *reading)
 {
 	struct jitdump *dump = reading->dump;
@@ -431,7 +431,7 @@ static int read_record(struct reading *reading)
 		return r;
 	memcpy(&prefix, bytes, sizeof prefix);
 	if (prefix.total_size < sizeof prefix) {
-		/* A file that is grown before it is written holds zeros there. */
+		/* A file that is extended before it is written contains zeros. */
 		dump->is_closed = prefix.total_size != 0;
 		return 0;
 	}
@@ -454,7 +454,7 @@ int jitdump_read(struct jitdump *dump)
 
 	if (fstat(dump->fd, &st) < 0)
 		return -errno;
-	reading.now_ns = monotonic_ns(); /* no record that is there by now bears a later time */
+	reading.now_ns = monotonic_ns(); /* no existing record has a later time */
 	reading.file_bytes = MIN((uint64_t)st.st_size, (uint64_t)JITDUMP_MAX_BYTES);
 	do {
 		r = read_record(&reading);
@@ -462,7 +462,7 @@ int jitdump_read(struct jitdump *dump)
 	} while (r > 0);
 	free(reading.buffer);
 	dump->last_ns = began_ns;
-	if (r == -ENODATA) /* it has been cut meanwhile */
+	if (r == -ENODATA) /* the file was truncated meanwhile */
 		r = 0;
 	return r < 0 ? r : found;
 }

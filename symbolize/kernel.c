@@ -51,7 +51,7 @@ static int keep_text(struct kernel_symbols *symbols, const char *text, size_t n)
 	return 0;
 }
 
-/* Hexadecimal digits, as the kernel writes them. Returns what is behind them. */
+/* Parse hexadecimal digits as the kernel writes them. Returns the text after them. */
 static const char *read_address(const char *at, uint64_t *ret)
 {
 	uint64_t value = 0;
@@ -75,8 +75,8 @@ static bool is_code(char type)
 }
 
 /*
- * Where the kernel's own image lies: from _text, or _stext where that is not listed, up to its last symbol.
- * _end is listed only with CONFIG_KALLSYMS_ALL.
+ * Extend the kernel image: from _text, or _stext if _text is not listed, to its last symbol. _end is only listed with
+ * CONFIG_KALLSYMS_ALL.
  */
 static void widen_image(struct kernel_symbols *symbols, uint64_t address, const char *name, const char *end)
 {
@@ -89,7 +89,7 @@ static void widen_image(struct kernel_symbols *symbols, uint64_t address, const 
 	symbols->end = MAX(symbols->end, address + 1);
 }
 
-/* One line, up to its newline at end; what does not describe code, or has no address, is passed over. */
+/* Parse a line that ends at `end`; skip it if it has no code or no address. */
 static int take_line(struct kernel_symbols *symbols, const char *line, const char *end)
 {
 	struct kernel_entry *entry;
@@ -120,7 +120,7 @@ static int take_line(struct kernel_symbols *symbols, const char *line, const cha
 	return r;
 }
 
-/* All whole lines of some bytes. Returns how many bytes they are, or -ENOMEM. */
+/* Parse all complete lines. Returns their size in bytes, or -ENOMEM. */
 static ssize_t take_lines(struct kernel_symbols *symbols, const char *bytes, size_t n)
 {
 	const char *line = bytes, *end;
@@ -157,12 +157,12 @@ static int read_all(const char *path, struct kernel_symbols *symbols)
 			return (int)taken;
 		n -= (size_t)taken;
 		if (n == BUFFER_BYTES)
-			return -EIO; /* no such line is written there */
+			return -EIO; /* the kernel writes no line this long */
 		memmove(buffer, buffer + taken, n);
 	}
 }
 
-/* Of several names at one address the last in this order is found: prefer few underscores. */
+/* The last of several names at one address wins: prefer few underscores. */
 static int compare_entries(const void *a, const void *b, void *data)
 {
 	const struct kernel_entry *x = a, *y = b;
@@ -186,7 +186,7 @@ static void sort_some(struct kernel_symbols *symbols, size_t from, size_t to)
 		qsort_r(symbols->entries + from, to - from, sizeof *symbols->entries, compare_entries, symbols->names);
 }
 
-/* How many come in the order of their addresses, from the first on. */
+/* Number of leading entries that are sorted by address. */
 static size_t count_ordered(const struct kernel_symbols *symbols)
 {
 	size_t n = 1;
@@ -196,7 +196,7 @@ static size_t count_ordered(const struct kernel_symbols *symbols)
 	return n;
 }
 
-/* Entries from n_ordered on, in order by themselves, go where they belong: from the last one on, in place. */
+/* Merge the sorted entries from n_ordered on into the others, backwards and in place. */
 static int merge_rest(struct kernel_symbols *symbols, size_t n_ordered)
 {
 	size_t to = symbols->n_entries, n_rest = to - n_ordered;
@@ -215,7 +215,7 @@ static int merge_rest(struct kernel_symbols *symbols, size_t n_ordered)
 	return 0;
 }
 
-/* The kernel's own come in order, all but names of one address; after them those of modules and programs, in none. */
+/* The kernel's own symbols are sorted by address. Symbols of modules and BPF programs follow unsorted. */
 static int sort_entries(struct kernel_symbols *symbols)
 {
 	size_t n_ordered = count_ordered(symbols), next;
@@ -241,7 +241,7 @@ int kernel_symbols_open(const char *path, struct kernel_symbols **ret)
 	r = read_all(path ? path : "/proc/kallsyms", symbols);
 	if (r < 0)
 		return r;
-	/* Where addresses are hidden all of them read as zero. */
+	/* Hidden addresses read as zero. */
 	if (symbols->n_entries == 0)
 		return -EPERM;
 	r = sort_entries(symbols);

@@ -27,10 +27,10 @@
 
 enum { OFFSET_BITS = 31, HASH_BITS = 30 };
 
-/* No function is larger: what lies farther behind the last symbol is code that the list does not have. */
+/* No function is larger: an address further from the last symbol is code without a symbol. */
 enum { MAX_FUNCTION_BYTES = 1 << 20 };
 
-/* Stands in files, so it must never change. */
+/* Recordings contain this hash, so it must never change. */
 static uint32_t hash_of(const char *name)
 {
 	uint64_t hash = mix64(hash_bytes(HASH_START, name, strlen(name)));
@@ -68,7 +68,7 @@ int kernel_find_modules(struct kernel_symbols *symbols)
 			continue;
 		hash = hash_of(module);
 		if (find_module(symbols, hash))
-			continue; /* entries are sorted: its first one was the lowest */
+			continue; /* entries are sorted: the first one has the lowest address */
 		if (grow(&symbols->modules, symbols->n_modules, &symbols->modules_allocated, sizeof *symbols->modules) <
 		    0)
 			return -ENOMEM;
@@ -110,7 +110,7 @@ int kernel_symbols_place(const struct kernel_symbols *symbols, uint64_t ip, uint
 	return module ? place_in_module(symbols, entry, module, ip, ret) : -ENOENT;
 }
 
-/* Made code is made anew after each boot: its name is all that stays. */
+/* The kernel generates this code again after each boot: only the name stays. */
 static uint64_t find_made(const struct kernel_symbols *symbols, uint32_t hash)
 {
 	for (size_t i = 0; i < symbols->n_entries; i++) {

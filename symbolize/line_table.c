@@ -34,23 +34,23 @@ enum {
 	STEPS_OF_NAME = 16
 };
 
-/* The registers that are asked for. Those of a row, once it is written. */
+/* The state-machine registers that are used; also a finished row. */
 struct row {
 	uint64_t address;
 	uint32_t file, line;
 	uint32_t op_index;
-	bool is_end; /* the first byte behind a sequence */
+	bool is_end; /* end of a sequence */
 };
 
 struct mark {
 	struct row row;
-	uint32_t at; /* where the program goes on behind the row */
+	uint32_t at; /* offset of the program after the row */
 };
 
 struct file {
 	const char *name; /* in the section */
 	uint64_t folder;
-	char *whole; /* NULL: not asked for yet */
+	char *whole; /* NULL: not built yet */
 };
 
 struct line_table {
@@ -59,14 +59,14 @@ struct line_table {
 	size_t n_folders, folders_allocated;
 	struct file *files;
 	size_t n_files, files_allocated;
-	uint64_t first_number; /* of files[0] */
+	uint64_t first_number; /* number of files[0] */
 	struct mark *marks;
 	size_t n_marks, marks_allocated;
 
-	/* How the program is to be read. */
+	/* Parameters of the program. */
 	const uint8_t *program;
 	size_t n_program;
-	const uint8_t *operands; /* how many each standard opcode has, from opcode 1 on */
+	const uint8_t *operands; /* number of operands of each standard opcode, from opcode 1 on */
 	uint8_t opcode_base, line_range, instruction_bytes, max_ops;
 	int8_t line_base;
 };
@@ -86,7 +86,7 @@ static bool take_section(Elf_Scn *section, const GElf_Shdr *header, struct line_
 	return true;
 }
 
-/* Of linked files: in others, addresses in the table wait for relocations. */
+/* Only linked files: in others, the addresses in the table still need relocation. */
 static bool is_known(Elf *elf)
 {
 	GElf_Ehdr header;
@@ -128,7 +128,7 @@ int line_sections_of(Dwarf *dwarf, struct line_sections *ret)
 	return 0;
 }
 
-/* ---- The header ---- */
+/* ---- Header ---- */
 
 struct header {
 	const struct line_sections *sections;
@@ -157,7 +157,7 @@ static const char *string_at(const struct line_bytes *strings, uint64_t offset)
 	return (const char *)strings->bytes + offset;
 }
 
-/* A number, or a text. -ENOTSUP: neither, or of another file. */
+/* Read a number or a text. -ENOTSUP: neither, or in another file. */
 static int read_form(struct header *header, uint64_t form, const char **ret_text, uint64_t *ret_number)
 {
 	struct cursor *cursor = &header->cursor;
@@ -190,7 +190,7 @@ static int read_form(struct header *header, uint64_t form, const char **ret_text
 	case DW_FORM_udata:
 		*ret_number = cursor_leb128(cursor);
 		return 0;
-	case DW_FORM_data16: /* a checksum */
+	case DW_FORM_data16: /* checksum */
 		n_block = 16;
 		break;
 	case DW_FORM_block:
@@ -230,7 +230,7 @@ static int add_file(struct line_table *table, const char *name, uint64_t folder)
 	return 0;
 }
 
-/* Up to DWARF 4: folder 0 is that of the unit, and files count from 1. */
+/* Up to DWARF 4: folder 0 is the unit's, and files count from 1. */
 static int read_old_names(struct line_table *table, struct header *header)
 {
 	struct cursor *cursor = &header->cursor;
@@ -244,7 +244,7 @@ static int read_old_names(struct line_table *table, struct header *header)
 	while (r >= 0 && (name = read_string(cursor))[0] != '\0') {
 		uint64_t folder = cursor_leb128(cursor);
 
-		(void)cursor_leb128(cursor); /* when it was changed, and its size */
+		(void)cursor_leb128(cursor); /* time of change, and size */
 		(void)cursor_leb128(cursor);
 		r = add_file(table, name, folder);
 	}
@@ -269,7 +269,7 @@ static int read_formats(struct cursor *cursor, struct format *formats, size_t *r
 	return 0;
 }
 
-/* One entry's name and folder. */
+/* Read one entry's name and folder. */
 static int read_entry(struct header *header, const struct format *formats, size_t n_formats, const char **ret_name,
 		      uint64_t *ret_folder)
 {
@@ -291,7 +291,7 @@ static int read_entry(struct header *header, const struct format *formats, size_
 	return 0;
 }
 
-/* DWARF 5: what an entry consists of is told before; one of nothing would make many of no bytes. */
+/* DWARF 5: the formats of entries come first. Without formats, entries would take no bytes and have no limit. */
 static int read_entries(struct line_table *table, struct header *header, bool are_files)
 {
 	struct format formats[MAX_FORMATS];
@@ -328,7 +328,7 @@ static int read_names(struct line_table *table, struct header *header)
 	return r < 0 ? r : read_entries(table, header, true);
 }
 
-/* The unit's length, and what follows is all that is read. */
+/* Read the unit's length; nothing after it is read. */
 static int read_length(struct header *header)
 {
 	struct cursor *cursor = &header->cursor;
@@ -365,7 +365,7 @@ static int read_header(struct line_table *table, struct header *header)
 	cursor->end = table->program;
 	table->instruction_bytes = (uint8_t)cursor_fixed(cursor, 1);
 	table->max_ops = header->version >= 4 ? (uint8_t)cursor_fixed(cursor, 1) : 1;
-	(void)cursor_fixed(cursor, 1); /* whether rows are statements by default */
+	(void)cursor_fixed(cursor, 1); /* default of is_stmt */
 	table->line_base = (int8_t)cursor_fixed(cursor, 1);
 	table->line_range = (uint8_t)cursor_fixed(cursor, 1);
 	table->opcode_base = (uint8_t)cursor_fixed(cursor, 1);
@@ -380,7 +380,7 @@ static int read_header(struct line_table *table, struct header *header)
 	return cursor->failed ? -EBADMSG : 0;
 }
 
-/* ---- The program ---- */
+/* ---- Program ---- */
 
 static const struct row first_row = { .file = 1, .line = 1 };
 
@@ -393,7 +393,7 @@ static inline uint8_t read_byte(struct cursor *cursor)
 	return *cursor->at++;
 }
 
-/* Nearly all numbers are of one byte. */
+/* Nearly all numbers have one byte. */
 static inline uint64_t read_number(struct cursor *cursor)
 {
 	if (cursor->at != cursor->end && *cursor->at < 0x80)
@@ -427,7 +427,7 @@ static inline void run_special(const struct line_table *table, struct row *row, 
 	row->line += (uint32_t)(table->line_base + (int)(adjusted % table->line_range));
 }
 
-/* Returns 1 for the end of a sequence, 0, -ENOTSUP for what only libdw does. */
+/* Returns 1 at the end of a sequence, 0 otherwise, -ENOTSUP for opcodes that only libdw supports. */
 static int run_extended(struct cursor *cursor, struct row *row)
 {
 	uint64_t n = read_number(cursor);
@@ -450,10 +450,10 @@ static int run_extended(struct cursor *cursor, struct row *row)
 	return row->is_end;
 }
 
-/* How many numbers follow each of the standard opcodes that are known; one follows fixed_advance_pc that is none. */
+/* Number of LEB128 operands of each known standard opcode; fixed_advance_pc has one fixed-size operand. */
 static const uint8_t usual_operands[] = { 0, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1 };
 
-/* Of other lengths than usual, or not known: passed over. Returns 1 for a row. */
+/* Skip unknown opcodes, and those with another number of operands. Returns 1 for a row. */
 static int run_standard(const struct line_table *table, struct cursor *cursor, struct row *row, uint8_t opcode)
 {
 	uint8_t n_operands = table->operands[opcode - 1];
@@ -486,12 +486,12 @@ static int run_standard(const struct line_table *table, struct cursor *cursor, s
 	case DW_LNS_set_isa:
 		(void)read_number(cursor);
 		return 0;
-	default: /* of statements and blocks: not asked for */
+	default: /* flags for statements and blocks: unused */
 		return 0;
 	}
 }
 
-/* On to the next row. Returns 1, 0 where the program ends; -ENOTSUP, -ETIME. */
+/* Run to the next row. Returns 1, 0 at the end of the program; -ENOTSUP, -ETIME. */
 static int next_row(const struct line_table *table, struct cursor *cursor, struct row *row)
 {
 	for (unsigned n = 1; cursor->at != cursor->end && !cursor->failed; n++) {
@@ -511,7 +511,7 @@ static int next_row(const struct line_table *table, struct cursor *cursor, struc
 	return 0;
 }
 
-/* Whether a row stands in another block than the one before it. @n_rows: of the block so far. */
+/* Whether a new block starts at the row. @n_rows: in the block so far. */
 static bool ends_block(const struct mark *mark, const struct row *before, const struct row *row, unsigned n_rows,
 		       size_t at)
 {
@@ -529,7 +529,7 @@ static int add_mark(struct line_table *table, const struct row *row, size_t at)
 	return 0;
 }
 
-/* Linkers leave 0, -1 or -2 where they dropped a function. */
+/* Linkers write 0, -1 or -2 for a dropped function. */
 static bool is_dropped(uint64_t address)
 {
 	return address == 0 || address >= UINT64_MAX - 1;
@@ -586,7 +586,7 @@ static void sort_marks(struct line_table *table)
 	}
 }
 
-/* NULL: all are behind the address. */
+/* The last mark at or before an address; NULL: all are after it. */
 static const struct mark *mark_before(const struct line_table *table, uint64_t address)
 {
 	size_t low = 0, high = table->n_marks;
@@ -632,7 +632,7 @@ static bool is_too_long(const char *name)
 	return name && strnlen(name, NAME_MAX_BYTES) == NAME_MAX_BYTES;
 }
 
-/* The folder of a file, as the table tells it; NULL: it does not. */
+/* The folder of a file; NULL: unknown. */
 static const char *folder_of(const struct line_table *table, const struct file *file)
 {
 	const char *folder = file->folder < table->n_folders ? table->folders[file->folder] : NULL;
@@ -681,7 +681,7 @@ int line_table_file(struct line_table *table, uint64_t number, const char **ret)
 	return 0;
 }
 
-/* ---- The whole ---- */
+/* ---- Lifetime ---- */
 
 int line_table_new(const struct line_sections *sections, uint64_t offset, const char *folder, struct line_table **ret)
 {

@@ -28,24 +28,24 @@
 enum {
 	MAX_SCOPES = 256,
 	MAX_SIBLINGS = 1 << 16,
-	STEPS_OF_SCOPE = 32,        /* its ranges may be many */
-	LIBDW_MAX_BYTES = 16 << 20, /* of tables of lines: libdw makes 40 bytes of one of these and keeps them */
+	STEPS_OF_SCOPE = 32,        /* it may have many ranges */
+	LIBDW_MAX_BYTES = 16 << 20, /* of line tables given to libdw, which allocates 40 bytes per byte and keeps them */
 	LIBDW_ROW_BYTES = 40,
 	HEADER_BYTES = 12,
 };
 
 struct debug_lines {
 	struct debug_functions *functions;
-	uint64_t shift; /* DWARF's addresses minus the module's own */
+	uint64_t shift; /* DWARF's addresses minus the module's */
 	Dwarf *dwarf;
 	bool has_sections;
 	struct line_sections sections;
-	struct id_map table_index;  /* where a table of lines begins, plus 1 -> index */
-	struct line_table **tables; /* NULL where libdw has to be asked */
+	struct id_map table_index;  /* offset of a line table, plus 1 -> index */
+	struct line_table **tables; /* NULL: ask libdw */
 	size_t n_tables, tables_allocated;
-	uint64_t n_libdw_bytes;    /* of tables that libdw was asked for */
-	struct id_map libdw_index; /* where these begin, in one file or another -> 0: it may not be asked, 1: it may */
-	struct id_map whole_index; /* a relative name of libdw's, by its address -> its whole one */
+	uint64_t n_libdw_bytes;    /* of tables that libdw has read */
+	struct id_map libdw_index; /* unit -> whether libdw may read its line table */
+	struct id_map whole_index; /* address of a relative name of libdw -> its full path */
 	char **wholes;
 	size_t n_wholes, wholes_allocated;
 };
@@ -98,7 +98,7 @@ void debug_lines_freep(struct debug_lines **lines)
 	debug_lines_free(*lines);
 }
 
-/* Like dwarf_siblingof, but a sibling that lies before its brother ends the row. */
+/* Like dwarf_siblingof, but a sibling that precedes its predecessor ends the list. */
 static int next_sibling(Dwarf_Die *die)
 {
 	Dwarf_Off before = dwarf_dieoffset(die);
@@ -107,7 +107,7 @@ static int next_sibling(Dwarf_Die *die)
 	return more == 0 && dwarf_dieoffset(die) <= before ? 1 : more;
 }
 
-/* The scope directly inside parent that holds an address: a block or an inlined function. */
+/* Find the scope directly inside parent that contains an address: a block or an inlined function. */
 static bool find_scope(Dwarf_Die *parent, Dwarf_Addr address, Dwarf_Die *ret)
 {
 	unsigned n_left = MAX_SIBLINGS;
@@ -132,7 +132,7 @@ static bool find_scope(Dwarf_Die *parent, Dwarf_Addr address, Dwarf_Die *ret)
 	return false;
 }
 
-/* The function and what was inlined into it, outermost first. Returns how many. */
+/* Find the function and the inlined functions at an address, outermost first. Returns their number. */
 static size_t find_chain(Dwarf_Die *function, Dwarf_Addr address, Dwarf_Die *chain, size_t max)
 {
 	Dwarf_Die scope = *function;
@@ -161,7 +161,7 @@ static const char *linkage_name(Dwarf_Die *die)
 	return NULL;
 }
 
-/* The folder in which a unit was compiled; NULL where it is not told. */
+/* The folder in which a unit was compiled; NULL: unknown. */
 static const char *compiled_in(Dwarf_Die *unit)
 {
 	Dwarf_Attribute attribute;
@@ -189,7 +189,7 @@ static int keep_table(struct debug_lines *lines, uint64_t offset, struct line_ta
 	return 0;
 }
 
-/* A unit's table of lines, read once. *ret is NULL where libdw has to be asked. -ENOMEM. */
+/* A unit's line table, read once. *ret is NULL if libdw must be asked. -ENOMEM. */
 static int table_of(struct debug_lines *lines, Dwarf_Die *unit, struct line_table **ret)
 {
 	CLEANUP(line_table_freep) struct line_table *table = NULL;
@@ -198,7 +198,7 @@ static int table_of(struct debug_lines *lines, Dwarf_Die *unit, struct line_tabl
 	int r;
 
 	*ret = NULL;
-	/* The other half of a split unit has its own files. */
+	/* A split unit's .dwo file has its own file table. */
 	if (!lines->has_sections || dwarf_cu_getdwarf(unit->cu) != lines->dwarf ||
 	    !unsigned_attribute(unit, DW_AT_stmt_list, &offset) || offset >= lines->sections.lines.n_bytes)
 		return 0;
@@ -228,8 +228,8 @@ static const char *bounded(const char *name)
 }
 
 /*
- * A file's whole name: libdw leaves those relative whose folder in the line table is. Without memory, too. They
- * live as long as what libdw says, and each unit has names of its own.
+ * The full path of a file. libdw leaves paths relative if their folder in the line table is. Out of memory, too, the
+ * path stays relative. Names live as long as libdw's, and each unit has its own.
  */
 static const char *whole_name(struct debug_lines *lines, Dwarf_Die *unit, const char *file)
 {
@@ -245,7 +245,7 @@ static const char *whole_name(struct debug_lines *lines, Dwarf_Die *unit, const 
 	if (slot)
 		return lines->wholes[slot->id];
 	folder = compiled_in(unit);
-	/* Some builds make it relative, which tells nothing. */
+	/* Some builds record a relative folder, which does not help. */
 	if (!folder || folder[0] != '/' || is_too_long(folder) ||
 	    effort_grow(&lines->wholes, lines->n_wholes, &lines->wholes_allocated, sizeof *lines->wholes) < 0 ||
 	    asprintf(&whole, "%s/%s", folder, file) < 0)
@@ -255,7 +255,7 @@ static const char *whole_name(struct debug_lines *lines, Dwarf_Die *unit, const 
 	return whole;
 }
 
-/* Bytes of a unit's table of lines; 0: there is none, or it cannot be found as bytes. */
+/* Size of a unit's line table; 0: there is none, or its bytes are not accessible. */
 static uint64_t table_bytes(Dwarf_Die *unit, Dwarf_Word offset)
 {
 	struct line_sections sections;
@@ -273,7 +273,7 @@ static uint64_t table_bytes(Dwarf_Die *unit, Dwarf_Word offset)
 	return MIN(n_bytes, sections.lines.n_bytes - offset);
 }
 
-/* libdw keeps each row of a table, so only so many bytes of tables are for it; those of each unit count once. */
+/* libdw keeps every row of a table, so limit the size of all tables it reads; count each unit once. */
 static bool may_ask_libdw(struct debug_lines *lines, Dwarf_Die *unit)
 {
 	const struct id_slot *slot = id_map_find(&lines->libdw_index, (uintptr_t)unit->cu);
@@ -337,7 +337,7 @@ static int call_file(struct debug_lines *lines, Dwarf_Die *unit, uint64_t file, 
 	return 0;
 }
 
-/* File and line of the call that was replaced by the inlined function's code. */
+/* Set file and line of the call that the inlined code replaced. */
 static int set_call_line(struct debug_lines *lines, Dwarf_Die *inlined, struct debug_frame *caller)
 {
 	Dwarf_Die unit;

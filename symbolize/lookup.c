@@ -16,16 +16,16 @@
 #include "symbolize/parts.h"
 #include "symbolize/search.h"
 
-/* What symbol table and unwind information say about an address. */
+/* An address according to symbol table and unwind information. */
 struct place {
 	uint64_t start;       /* 0: unknown */
 	const char *linkage;  /* NULL: unknown */
-	const char *named_by; /* the symbol that it is called by, where that is another one: of a part its function's */
-	uint64_t body_of;     /* the function of Argument Clinic's that calls it; 0: none */
-	bool is_interface;    /* part of Python's C API: its own name is the best one */
+	const char *named_by; /* the display symbol if it differs: a part's function */
+	uint64_t body_of;     /* Argument Clinic's wrapper that calls this function; 0: none */
+	bool is_interface;    /* part of Python's C API: keep its own name */
 };
 
-/* The function whose part or copy a symbol names: "f" of "f.cold"; NULL: none. */
+/* The function of which the symbol is a part or copy: "f" of "f.cold"; NULL: none. */
 static const struct symtab_entry *find_parent(const struct symbol_module *module, const struct symtab_entry *part)
 {
 	const struct symtab_entry *parent = part->parent ? symtab_find(module->symtab, part->parent) : NULL;
@@ -38,7 +38,7 @@ static bool is_interface_name(const struct symtab_entry *entry)
 	return entry->exported && (strncmp(entry->name, "Py", 2) == 0 || strncmp(entry->name, "_Py", 3) == 0);
 }
 
-/* What no symbol covers, by unwind information alone: a part of a function is called as that function is. */
+/* Use unwind information for an address without symbol: a part is named like its function. */
 static struct place find_without_symbol(const struct symbol_module *module, uint64_t start, uint64_t end)
 {
 	const struct symtab_entry *entry;
@@ -82,12 +82,12 @@ static bool is_plumbing(const struct symbol_module *module, const char *name)
 {
 	if (module->python.is_interpreter)
 		return symbol_is_internal(name);
-	/* A python executable that only starts the interpreter in a library. */
+	/* A python executable that only starts the interpreter of a library. */
 	return module->python.is_launcher && strncmp(module->base_name, "python", 6) == 0 &&
 	       (strcmp(name, "main") == 0 || strcmp(name, "_start") == 0);
 }
 
-/* _PyGC_Collect only calls gc_collect_main, where there is one. */
+/* If gc_collect_main exists, _PyGC_Collect only calls it. */
 static bool is_collector(const struct symbol_module *module, const char *name)
 {
 	if (!module->python.is_interpreter || !symbol_is_collector(name))
@@ -95,7 +95,7 @@ static bool is_collector(const struct symbol_module *module, const char *name)
 	return name[0] != '_' || !module->symtab->has_gc_main;
 }
 
-/* What Python calls the function; *ret is NULL: nothing. -ENOMEM. */
+/* Find the Python name of a function; *ret is NULL if it has none. -ENOMEM. */
 static int find_method(struct symbol_module *module, const struct place *place, const struct method **ret)
 {
 	const struct method *method;
@@ -135,7 +135,7 @@ static int keep_offset_name(struct symbol_module *module, uint64_t offset, const
 	return names_keep(module->kept, name, ret);
 }
 
-/* A function that stands in a symbol table or debug information. */
+/* Name a function from a symbol table or debug information. */
 static int name_by_linkage(struct symbol_module *module, const struct place *place, struct symbol *symbol)
 {
 	int r;
@@ -157,7 +157,7 @@ static int name_by_method(struct symbol_module *module, const struct place *plac
 	int r;
 
 	symbol->role = method->kind == METHOD_GLUE ? SYMBOL_INTERNAL : SYMBOL_BUILTIN;
-	/* Where types share a function, its own name says more than one of theirs. */
+	/* If types share a function, its own name says more than one type's name. */
 	if (place->linkage && (method->is_shared || method->kind == METHOD_GLUE))
 		return 0;
 	r = keep_method_name(module, method, &symbol->name);
@@ -183,7 +183,7 @@ static int name_by_offset(struct symbol_module *module, const struct place *plac
 	return keep_offset_name(module, place->start ? place->start : address, &symbol->name);
 }
 
-/* Cython's symbols are made of several names; the name in tracebacks is the one in the source. -ENOMEM; those of effort.h. */
+/* Cython's symbols combine several names; tracebacks use the name in the source. -ENOMEM; errors of effort.h. */
 static int find_cython(struct symbol_module *module, const struct place *place, const struct cython_function **ret)
 {
 	static const char prefix[] = "__pyx_";
@@ -228,7 +228,7 @@ static int name_function(struct symbol_module *module, const struct place *place
 	if (r >= 0)
 		r = find_cython(module, place, &cython);
 	if (r >= 0 && method && cython && strstr(cython->name, ".__pyx_"))
-		return 0; /* not a name of the source */
+		return 0; /* no name of the source */
 	if (r < 0 || cython)
 		return r < 0 ? r : name_by_traceback(module, place, cython, symbol);
 	return place->linkage || method ? 0 : name_by_offset(module, place, address, symbol);
@@ -243,7 +243,7 @@ static int name_inlined(struct symbol_module *module, const struct debug_frame *
 	return name_by_linkage(module, &place, symbol);
 }
 
-/* Fill one symbol from the function at frames[i]; the last one is not inlined. */
+/* Fill one symbol from a frame; the last frame is not inlined. */
 static int fill_symbol(struct symbol_module *module, const struct debug_frame *frame, bool is_inlined, uint64_t address,
 		       struct symbol *symbol)
 {
@@ -261,7 +261,7 @@ static int fill_symbol(struct symbol_module *module, const struct debug_frame *f
 	return name_function(module, &place, address, symbol);
 }
 
-/* ---- The whole, and what it may cost ---- */
+/* ---- Lookup within limits ---- */
 
 typedef int looking_up(struct symbol_module *module, uint64_t address, struct symbol *symbols, size_t max);
 
@@ -290,8 +290,8 @@ static const char *linkage_of(const struct debug_frame *frame)
 }
 
 /*
- * Argument Clinic makes two functions of a method: select_select takes its arguments apart, select_select_impl does the
- * work, and is mostly inlined. They are one, at the line of the work. Returns how many are left.
+ * Argument Clinic splits a method: select_select parses the arguments, select_select_impl does the work and is mostly
+ * inlined. Show one function, at the line of the work. Returns the number of remaining frames.
  */
 static size_t join_bodies(const struct symbol_module *module, struct debug_frame *frames, size_t n)
 {
@@ -338,7 +338,7 @@ static int look_up(struct symbol_module *module, uint64_t address, struct symbol
 	n_frames = join_bodies(module, frames, (size_t)MAX(r, 1));
 	n_symbols = MIN(n_frames, max);
 	for (size_t i = 0; i < n_symbols; i++) {
-		/* Of too many the innermost and the real function are kept. */
+		/* If there are too many, keep the innermost ones and the real function. */
 		size_t from = i + 1 == n_symbols ? n_frames - 1 : i;
 
 		r = fill_symbol(module, &frames[from], from + 1 < n_frames, address, &symbols[i]);
@@ -353,7 +353,7 @@ static int keep_text(struct symbol_module *module, const char **text)
 	return *text ? names_keep(module->kept, *text, text) : 0;
 }
 
-/* Files may be truncated, and what was unpacked be given back, while a caller has the strings. */
+/* Copy the strings: files may be truncated and memory freed while the caller uses them. */
 static int keep_texts(struct symbol_module *module, struct symbol *symbols, int n)
 {
 	for (int i = 0; i < n; i++) {
@@ -375,7 +375,7 @@ static enum symbol_limit limit_of(int result, bool is_cut)
 				  : SYMBOL_LIMIT_NONE;
 }
 
-/* Returns what looking does, or -ENODATA: the module's names have been given up. */
+/* Returns the result of look, or -ENODATA if the module exceeds its limits. */
 static int within_limits(struct symbol_module *module, uint64_t address, struct symbol *symbols, size_t max,
 			 looking_up *look)
 {
@@ -408,7 +408,7 @@ int symbol_lookup_internal(struct symbol_module *module, uint64_t address, struc
 	return r == -ENODATA ? 0 : r;
 }
 
-/* Unwind information is read by bisection, from the file as it is mapped: that costs nothing. */
+/* Unwind information is cheap: a binary search in the mapped file. */
 static int name_without(struct symbol_module *module, uint64_t address, struct symbol *symbol)
 {
 	uint64_t start, end;

@@ -24,7 +24,7 @@ int symbol_module_open_mapped(const struct module *module, const struct build_id
 
 	if (module->image) {
 		r = symbol_module_open_memory(module->path, module->image, module->n_image_bytes, &symbols);
-	} else if (module->elf) { /* once it is open, the opener stays the same */
+	} else if (module->elf) { /* once the file is open, the opener never changes */
 		proc_path(module->opener, "root", root);
 		r = symbol_module_open(module->path, elf_file_fd(module->elf), &symbols);
 	} else {

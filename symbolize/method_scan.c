@@ -25,22 +25,22 @@
 enum {
 	MAX_METHODS = 1 << 20,
 	MAX_ATTRIBUTES = 1024,
-	FLAG_HAS_AM_SEND = 1 << 21, /* Py_TPFLAGS_HAVE_AM_SEND: PyAsyncMethods has its fourth field */
+	FLAG_HAS_AM_SEND = 1 << 21, /* Py_TPFLAGS_HAVE_AM_SEND: PyAsyncMethods has a fourth field */
 };
 
-/* A PyMethodDef and where it stands. */
+/* A PyMethodDef and its address. */
 struct definition {
 	uint64_t address;
 	struct found_method method;
 	const char *owner;
-	bool is_owned, is_shared; /* by several types */
+	bool is_owned, is_shared; /* is_shared: owned by several types */
 };
 
 struct scan {
 	const struct image *image;
 	const struct python_module *python;
 	struct method_list *list;
-	struct definition *definitions; /* by address */
+	struct definition *definitions; /* sorted by address */
 	size_t n_definitions, allocated;
 };
 
@@ -92,7 +92,7 @@ static struct definition *find_definition(const struct scan *scan, uint64_t addr
 	return bsearch(&key, scan->definitions, scan->n_definitions, sizeof key, compare_definitions);
 }
 
-/* Code stores a word. */
+/* Callback: code stores a word. */
 static int fill_definition(void *context, uint64_t address, uint64_t word)
 {
 	struct scan *scan = context;
@@ -103,7 +103,7 @@ static int fill_definition(void *context, uint64_t address, uint64_t word)
 	return 0;
 }
 
-/* Functions that the file has no pointer to, by the code that stores it; what is left without one is no method. */
+/* Find functions that only code stores into a table, not the file. Drop entries that stay without a function. */
 static int fill_definitions(struct scan *scan)
 {
 	size_t n = 0, n_empty = 0;
@@ -113,7 +113,7 @@ static int fill_definitions(struct scan *scan)
 		n_empty += scan->definitions[i].method.function == 0;
 	if (n_empty == 0)
 		return 0;
-	/* An interpreter's tables are data: its code need not be read. */
+	/* An interpreter's tables are in its data, so skip its code. */
 	if (!scan->python->is_interpreter)
 		r = stored_words_find(scan->image, fill_definition, scan);
 	if (r < 0)
@@ -130,7 +130,7 @@ static bool same_string(const char *a, const char *b)
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* Words from an address on, as many as stand there; NULL: fewer than that. */
+/* The words from an address on; NULL: fewer than n. */
 static const uint8_t *words_at(const struct image_segment *segment, uint64_t address, size_t n)
 {
 	const uint8_t *bytes = segment->relocated ? segment->relocated : segment->bytes;
@@ -146,8 +146,10 @@ static uint64_t nth(const uint8_t *words, size_t n)
 	return word;
 }
 
-/* Hardly any address begins something. What tells that of most is decided here, on plain words: the least that
- * find_method_def() and the others below ask for, which then look at the few that are left. */
+/*
+ * Almost no address begins a structure. Reject most of them here, by minimum conditions of find_method_def() and the
+ * functions below.
+ */
 static bool may_define(const struct image_segment *segment, uint64_t address)
 {
 	const uint8_t *words = words_at(segment, address, 3);
@@ -161,7 +163,7 @@ static bool may_own(const struct image_segment *segment, uint64_t address)
 
 	if (!words)
 		return true;
-	if (nth(words, 0) == 0) /* a name, or a count of references */
+	if (nth(words, 0) == 0) /* a name, or a reference count */
 		return false;
 	return (nth(words, 21) <= UINT32_MAX && nth(words, 2) == 0 &&
 		nth(words, 4) <= FOUND_MAX_BASIC_BYTES) || /* a type */
@@ -171,7 +173,7 @@ static bool may_own(const struct image_segment *segment, uint64_t address)
 	       nth(words, 1) - 1 < FOUND_MAX_SLOT_OFFSET;                                                /* a wrapper */
 }
 
-/* Asked at each eighth byte, looked at once a page. */
+/* Called for each eighth byte; checks once a page. */
 static bool is_out_of_time(uint64_t address)
 {
 	enum { PAGE = 4096, STEPS_OF_PAGE = 256 };
@@ -197,7 +199,7 @@ static int collect_definitions(struct scan *scan, const struct image_segment *se
 	return 0;
 }
 
-/* Give the run of methods that starts at an address to its owner. */
+/* Assign the consecutive methods at an address to their owner. */
 static void own_definitions(struct scan *scan, uint64_t address, const char *owner)
 {
 	struct definition *at = find_definition(scan, address), *end = scan->definitions + scan->n_definitions;
@@ -227,12 +229,12 @@ static int add_attributes(struct scan *scan, uint64_t address, const char *owner
 	return 0;
 }
 
-/* Whether a slot exists in the type at hand, so that the word at its offset is its. */
+/* Whether the type has this slot, so that the word at its offset is valid. */
 static bool has_slot(const struct scan *scan, const struct found_type *type, const struct python_slot *slot)
 {
 	if (slot->table == SLOT_ASYNC && strcmp(slot->name, " am_send") == 0)
 		return (type->flags & FLAG_HAS_AM_SEND) != 0;
-	/* Python 2 has other fields in these. */
+	/* Python 2 has other fields in these tables. */
 	if (slot->table == SLOT_ASYNC || slot->table == SLOT_NUMBER || slot->table == SLOT_BUFFER)
 		return !scan->python->is_python2;
 	return true;

@@ -48,14 +48,14 @@ static int compare_methods(const void *a, const void *b)
 	return order ? order : compare_strings(x->member, y->member);
 }
 
-/* Whether a name is one of a method's own; "__trunc__" is what an operator finds it by. */
+/* Whether the name is a normal method name, not one like "__trunc__", through which operators find a method. */
 static bool is_plain(const struct method *method)
 {
 	return method->member && (strncmp(method->member, "__", 2) != 0 || strcmp(method->member, "__enter__") == 0 ||
 				  strcmp(method->member, "__exit__") == 0);
 }
 
-/* Whether two names of one owner mean the same to a reader: acquire, acquire_lock, __enter__. */
+/* Whether two names of one owner are synonyms, such as acquire, acquire_lock, __enter__. */
 static bool are_aliases(const struct method *a, const struct method *b)
 {
 	return a->kind == METHOD_SLOT || (a->kind == METHOD_DEFINED && is_plain(a) && is_plain(b));
@@ -68,7 +68,7 @@ static bool is_better_alias(const struct method *than, const struct method *meth
 	return strlen(method->member) < strlen(than->member);
 }
 
-/* Of the methods at one address, the best and whether the others of its kind say the same. */
+/* Choose the best method at an address, and note whether the others of its kind agree. */
 static struct method resolve(const struct method *methods, size_t n_methods)
 {
 	struct method result = methods[0];
@@ -117,8 +117,8 @@ static int add_method(struct method_list *list, const struct method *method)
 }
 
 /*
- * A method may be nothing but a jump to the function that does the work
- * (unicode_join to PyUnicode_Join): on the stack only that one is seen.
+ * A method may only jump to the function that does the work (unicode_join to PyUnicode_Join): the stack shows only that
+ * function.
  */
 static int collect_jump_targets(const struct image *image, const struct method_tables *tables,
 				struct method_list *found)

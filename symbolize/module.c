@@ -25,7 +25,7 @@
 #include "symbolize/module_cache.h"
 #include "symbolize/search.h"
 
-/* The build-id of the common file that a debug file refers to. */
+/* The build-id of the common file to which a debug file refers. */
 static bool wanted_id(Dwfl_Module *reported, struct build_id *ret)
 {
 	const void *bits = NULL;
@@ -43,10 +43,7 @@ static bool wanted_id(Dwfl_Module *reported, struct build_id *ret)
 	return true;
 }
 
-/*
- * Debug files can have what is equal in many of them in a common file (dwz).
- * libdwfl asks for it in the same way as for the debug file, by its link.
- */
+/* Debug files may share a common file (dwz). libdwfl requests it through the same callback as a debug file. */
 static bool is_common_link(struct symbol_module *module, const char *link)
 {
 	GElf_Word crc;
@@ -81,7 +78,7 @@ int module_find_separate(struct symbol_module *module)
 	return fd >= 0 ? fd : -ENOENT;
 }
 
-/* libdwfl asks for a separate debug file. */
+/* Callback: libdwfl requests a separate debug file. */
 static int find_debuginfo(Dwfl_Module *reported, void **userdata, const char *name, Dwarf_Addr base,
 			  const char *file_name, const char *link, GElf_Word crc, char **ret_name)
 {
@@ -103,7 +100,7 @@ static int find_debuginfo(Dwfl_Module *reported, void **userdata, const char *na
 		return -1;
 	wanted.path = module->debug_path ? module->debug_path : module->path;
 	if (search_debug_file(module->search, &wanted, &fd, &path) < 0) {
-		/* libdw would try by itself. */
+		/* libdw would open this link itself. */
 		module->may_harm |= link && search_may_harm_link(module->search, wanted.path, link);
 		return -1;
 	}
@@ -123,7 +120,7 @@ static int find_no_elf(Dwfl_Module *reported, void **userdata, const char *name,
 }
 
 static const Dwfl_Callbacks callbacks = {
-	.find_elf = find_no_elf, /* it is handed over */
+	.find_elf = find_no_elf, /* the file is handed over already */
 	.find_debuginfo = find_debuginfo,
 	.section_address = dwfl_offline_section_address,
 };
@@ -150,7 +147,7 @@ static void forget_sources(struct symbol_module *module)
 	effort_return(&module->effort, UINT64_MAX);
 }
 
-/* Other modules need the memory: the next look-up opens all of it again. */
+/* Free memory for other modules: the next lookup opens everything again. */
 static void give_back(void *owner)
 {
 	forget_sources(owner);
@@ -178,7 +175,7 @@ void symbol_module_freep(struct symbol_module **module)
 	symbol_module_free(*module);
 }
 
-/* "_json" of "_json.cpython-311-x86_64-linux-gnu.so", "torch_python" of "libtorch_python.so.1" */
+/* "_json" for "_json.cpython-311-x86_64-linux-gnu.so", "torch_python" for "libtorch_python.so.1" */
 static char *stem_of(const char *base_name)
 {
 	if (strncmp(base_name, "lib", 3) == 0)
@@ -186,7 +183,7 @@ static char *stem_of(const char *base_name)
 	return strndup(base_name, strcspn(base_name, "."));
 }
 
-/* "torch" of "torch_python"; else the stem. */
+/* "torch" for "torch_python", otherwise the stem */
 static char *package_of(const char *stem)
 {
 	static const char suffix[] = "_python";
@@ -301,7 +298,7 @@ void symbol_module_sources(const struct symbol_module *module, struct symbol_sou
 	};
 }
 
-/* Hand the file to libdwfl. NULL: it does not want it; there are other sources. */
+/* Hand the file to libdwfl. NULL: libdwfl rejects it; use other sources. */
 static Dwfl_Module *report(struct symbol_module *module)
 {
 	CLEANUP(closep) int fd = -1;
@@ -315,11 +312,11 @@ static Dwfl_Module *report(struct symbol_module *module)
 		return NULL;
 	reported = dwfl_report_elf(module->dwfl, module->path, module->path, fd, 0, true);
 	if (reported)
-		TAKE_FD(fd); /* libdwfl's from here on */
+		TAKE_FD(fd); /* now owned by libdwfl */
 	return reported;
 }
 
-/* For the callbacks. */
+/* Pass the module to the callbacks. */
 static void set_module(Dwfl_Module *reported, struct symbol_module *module)
 {
 	void **userdata = NULL;
@@ -341,12 +338,12 @@ int module_adopt(struct symbol_module *module, Elf *elf)
 		return 0;
 	r = file_mapping_adopt(bytes, n_bytes, &module->adopted[module->n_adopted]);
 	if (r < 0)
-		return r == -ENOMEM ? r : 0; /* it was read, not mapped */
+		return r == -ENOMEM ? r : 0; /* the file was read, not mapped */
 	module->n_adopted++;
 	return 0;
 }
 
-/* The file that symbols are in, which may be a separate one. */
+/* The file with the symbols, possibly a separate one. */
 static Elf *symbols_elf(const struct symbol_module *module)
 {
 	GElf_Addr address;
@@ -405,7 +402,7 @@ int module_report(struct symbol_module *module)
 
 	if (r >= 0)
 		return 0;
-	module->reported = NULL; /* the next call begins anew */
+	module->reported = NULL; /* the next call starts again */
 	if (module->dwfl)
 		dwfl_end(TAKE(module->dwfl));
 	return r;
@@ -445,16 +442,16 @@ int module_make_ready(struct symbol_module *module)
 		return 0;
 	r = open_symbols(module);
 	if (r < 0) {
-		forget_sources(module); /* the next look-up begins anew */
+		forget_sources(module); /* the next lookup starts again */
 		return r;
 	}
-	if (!module->is_debug_file) /* else the tables are not in it */
+	if (!module->is_debug_file) /* a debug file does not contain the tables */
 		python_module_examine(elf_file_elf(module->elf), &module->python);
 	if (!effort_go_on(0)) {
 		forget_sources(module);
 		return -ETIME;
 	}
-	symbol_module_trim(module); /* all of a large file's names have just been looked at */
+	symbol_module_trim(module); /* this has just read all names of a large file */
 	module->is_ready = true;
 	return 0;
 }
@@ -469,7 +466,7 @@ static void trim(struct symbol_module *module)
 	if (!module->reported)
 		return;
 	elf_forget_pages(dwfl_module_getelf(module->reported, &bias));
-	if (!module->cached.parts[CACHE_SYMBOLS].bytes) /* else libdwfl has not looked for them yet */
+	if (!module->cached.parts[CACHE_SYMBOLS].bytes) /* otherwise libdwfl has not opened them yet */
 		elf_forget_pages(symbols_elf(module));
 	if (module->lines && !module->unpacked)
 		elf_forget_pages(dwarf_getelf(dwfl_module_getdwarf(module->reported, &bias)));
@@ -483,7 +480,7 @@ void symbol_module_trim(struct symbol_module *module)
 		return;
 	file_guard_enter(&guard);
 	trim(module);
-	(void)file_guard_leave(&guard); /* whoever asks next finds zeros */
+	(void)file_guard_leave(&guard); /* later readers find zeros */
 }
 
 int module_is_nameless_internal(struct symbol_module *module, uint64_t start)
@@ -491,7 +488,9 @@ int module_is_nameless_internal(struct symbol_module *module, uint64_t start)
 	struct image image;
 	int r = 0;
 
-	/* Where static functions have names, internal ones are known by name; PLT entries and start-up code remain. */
+	/*
+	 * If static functions have names, internal functions are known by name. PLT entries and start-up code remain.
+	 */
 	if (!module->python.is_interpreter || start == 0 || module->symtab->has_static)
 		return 0;
 	if (!module->internal) {
@@ -506,7 +505,7 @@ int module_is_nameless_internal(struct symbol_module *module, uint64_t start)
 		if (r >= 0)
 			r = internal_functions_new(&image, module->symtab, module->methods, &module->internal);
 		image_done(&image);
-		symbol_module_trim(module); /* all of its code has just been looked at */
+		symbol_module_trim(module); /* this has just read all of its code */
 	}
 	return r < 0 ? r : internal_functions_holds(module->internal, start);
 }

@@ -20,7 +20,7 @@
 
 enum { WORTH_SYMBOLS = 256, MAX_STRINGS = 32 << 20 };
 
-/* ---- Reading ---- */
+/* ---- Read ---- */
 
 static int find_key(struct symbol_module *module, struct cache_key *key)
 {
@@ -79,7 +79,7 @@ int module_open_cached(struct symbol_module *module)
 	return r == -ENOMEM ? r : 0;
 }
 
-/* What is not sound is found out again. */
+/* Treat a damaged entry as missing. */
 static int restored(int r)
 {
 	return r == -EBADMSG ? 0 : r < 0 ? r : 1;
@@ -153,9 +153,9 @@ int module_cached_lines(struct symbol_module *module)
 	return restored(r);
 }
 
-/* ---- Writing ---- */
+/* ---- Write ---- */
 
-/* All that an entry's parts point to while it is written. */
+/* Everything that an entry's parts point to while it is written. */
 struct keeping {
 	struct cache_entry entry;
 	struct cache_symbol *symbols;
@@ -164,7 +164,7 @@ struct keeping {
 	struct debug_index index;
 	char *strings;
 	size_t n_strings, strings_allocated;
-	const char *last; /* that was put, and where: owners come many times in a row */
+	const char *last; /* the last added string and its offset: owners repeat */
 	uint32_t last_offset;
 };
 
@@ -258,7 +258,7 @@ static int keep_methods(struct keeping *keeping, const struct method_tables *met
 		if (r < 0)
 			return r;
 	}
-	/* An interpreter's library without methods has been looked through all the same. */
+	/* An empty part means that the library was scanned and has no methods. */
 	set_part(keeping, CACHE_METHODS, keeping->methods ? (void *)keeping->methods : "",
 		 n * sizeof *keeping->methods);
 	return 0;
@@ -296,7 +296,7 @@ static int keep_lines(struct keeping *keeping, const struct symbol_module *modul
 	return 0;
 }
 
-/* What this look has not needed is kept as it was: only names of methods move. */
+/* Keep old parts that this run did not need; only names of methods change offsets. */
 static int keep_what_was(struct keeping *keeping, struct symbol_module *module)
 {
 	static const enum cache_part parts[] = { CACHE_INTERNAL, CACHE_UNITS, CACHE_RANGES, CACHE_IMAGE };
@@ -347,7 +347,7 @@ static int write_module(struct symbol_module *module)
 	return r < 0 ? r : write_entry(module, &keeping);
 }
 
-/* A small library is read again in less time than a file takes. */
+/* Reading a small library again takes less time than reading a file. */
 static bool is_worth_it(const struct symbol_module *module)
 {
 	return module->symtab->n_entries >= WORTH_SYMBOLS || module->methods || module->unpacked;
@@ -359,5 +359,5 @@ void symbol_module_keep(struct symbol_module *module)
 	    module->limit != SYMBOL_LIMIT_NONE || !is_worth_it(module))
 		return;
 	(void)write_module(module);
-	module->n_found_out = 0; /* once is enough */
+	module->n_found_out = 0; /* write only once */
 }

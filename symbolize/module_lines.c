@@ -37,7 +37,7 @@ static int open_separate(struct symbol_module *module, struct elf_file **ret)
 	return r;
 }
 
-/* What lies on a disk is a quarter of what is in memory. */
+/* Count bytes on disk as a quarter of bytes in memory. */
 static void leave_disk_out(struct symbol_module *module)
 {
 	uint64_t n_memory, n_disk;
@@ -47,10 +47,7 @@ static void leave_disk_out(struct symbol_module *module)
 	effort_return(&module->effort, n_disk / 4 * 3);
 }
 
-/*
- * Debug information that is packed, in the file itself or in a separate one. What this cannot do
- * libdwfl can, so -ENOENT is all that it says then.
- */
+/* Open compressed debug information, in the file or a separate one. Returns -ENOENT if libdwfl has to do it. */
 static int open_unpacked(struct symbol_module *module)
 {
 	CLEANUP(elf_file_freep) struct elf_file *separate = NULL;
@@ -76,7 +73,7 @@ static int open_unpacked(struct symbol_module *module)
 			       module->debug_path ? module->debug_path : module->path, NULL, &module->lines);
 }
 
-/* What libdw will unpack, of the file and of the separate one. */
+/* Account for what libdw will decompress of the file and the separate one. */
 static int take_unpacked(struct symbol_module *module)
 {
 	CLEANUP(elf_file_freep) struct elf_file *separate = NULL;
@@ -137,14 +134,14 @@ int module_open_lines(struct symbol_module *module)
 {
 	int r;
 
-	/* Where memory does not suffice for the debug information of all that is asked for, some go without. */
+	/* If memory does not suffice for all debug information, do without for some modules. */
 	if (module->tried_lines || module->effort.n_given_back >= MAX_GIVEN_BACK)
 		return 0;
 	r = module_cached_lines(module);
 	if (r == 0)
 		r = open_lines(module);
 	if (r < 0) {
-		unpacked_free(TAKE(module->unpacked)); /* the next look-up begins anew */
+		unpacked_free(TAKE(module->unpacked)); /* the next lookup starts again */
 		return r;
 	}
 	symbol_module_trim(module);
@@ -212,7 +209,7 @@ int module_open_cython(struct symbol_module *module)
 	image_done(&image);
 	if (r < 0)
 		return r;
-	symbol_module_trim(module); /* all of its code has just been read */
+	symbol_module_trim(module); /* this has just read all of its code */
 	module->tried_cython = true;
 	return 0;
 }

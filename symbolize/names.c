@@ -21,7 +21,7 @@
 #include "base/util.h"
 
 enum {
-	LONG_NAME = 120, /* longer names lose their template arguments */
+	LONG_NAME = 120, /* drop the template arguments of longer names */
 };
 
 static const char *const appendices[] = { "cold", "part", "constprop", "isra", "lto_priv", "localalias", "llvm" };
@@ -45,7 +45,7 @@ size_t name_base_length(const char *linkage)
 	return strcspn(linkage, "@");
 }
 
-/* Bytes of an operator's symbol that contain angle brackets: "operator<<" is no template. */
+/* Length of an operator's symbol with angle brackets: "operator<<" has no template arguments. */
 static size_t operator_length(const char *at, const char *name)
 {
 	static const char *const operators[] = { "<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "<", ">" };
@@ -74,8 +74,7 @@ static bool append(struct text *text, const char *bytes, size_t n_bytes)
 	return true;
 }
 
-/* Copy a name with each outermost <...> as "<...>"; false: not shorter, or brackets do not match.
- */
+/* Copy a name with each outermost <...> replaced by "<...>". False: not shorter, or unbalanced. */
 static bool copy_without_arguments(const char *name, struct text *to)
 {
 	size_t depth = 0;
@@ -106,7 +105,7 @@ static void cut_template_arguments(char *name)
 
 	shorter = malloc(n_name);
 	if (!shorter)
-		return; /* the long name is right as well */
+		return; /* keep the long name */
 	text = (struct text){ .bytes = shorter, .max_bytes = n_name - 1 };
 	if (!copy_without_arguments(name, &text))
 		return;
@@ -114,7 +113,7 @@ static void cut_template_arguments(char *name)
 	name[text.n_bytes] = '\0';
 }
 
-/* glibc's own name of a function that it exports: "__GI_" of "__GI_strtod_l_internal" (see symtab.c). */
+/* Length of glibc's prefix: "__GI_" of "__GI_strtod_l_internal" (see symtab.c). */
 static size_t internal_length(const char *linkage)
 {
 	static const char mark[] = "__GI_";
@@ -142,7 +141,7 @@ int name_readable(const char *linkage, char **ret)
 }
 
 struct entry {
-	char *key, *value; /* value NULL: the key itself */
+	char *key, *value; /* value NULL: same as key */
 };
 
 struct names {
@@ -192,7 +191,7 @@ static uint64_t hash_string(const char *string)
 	return mix64(hash);
 }
 
-/* The slot that holds a key, or the free one where it belongs. */
+/* The slot of a key, or the free slot for it. */
 static struct entry *find_slot(struct entry *slots, size_t n_slots, const char *key)
 {
 	size_t at = hash_string(key) & (n_slots - 1);

@@ -14,7 +14,7 @@
 
 enum { MAX_PART_BYTES = 64 << 10, BYTES_A_STEP = 16, STEPS_OF_LOOK = 8 };
 
-/* Whether its frame differs from a function's at entry: rows change before the first instruction. */
+/* Whether the frame differs from a function's entry: rules change before the first instruction. */
 static bool begins_with_frame(struct elf_file *elf, uint64_t address)
 {
 	struct elf_cfi cfi;
@@ -37,7 +37,7 @@ static bool begins_with_frame(struct elf_file *elf, uint64_t address)
 	}
 }
 
-/* Stubs have one range together: a jump into it is a call of another module. */
+/* All stubs of a section share one range: a jump into it is a call to another module. */
 static bool is_stub(struct elf_file *elf, uint64_t address)
 {
 	static const char *const sections[] = { ".plt", ".plt.sec", ".plt.got" };
@@ -51,7 +51,7 @@ static bool is_stub(struct elf_file *elf, uint64_t address)
 	return false;
 }
 
-/* The function that a jump leads into the middle of; 0: none. */
+/* The function whose middle is the jump's target; 0: none. */
 static uint64_t function_around(struct elf_file *elf, uint64_t target)
 {
 	uint64_t start, end;

@@ -15,11 +15,11 @@
 
 enum {
 	READ_BYTES = 64 << 10,
-	/* Two numbers and blanks stand before the name. */
+	/* Two numbers and blanks precede the name. */
 	LINE_ROOM = PERF_MAP_MAX_NAME + 64,
 };
 
-/* Times of files go by the kernel's tick, starts of processes by hundredths of a second. */
+/* File times have the resolution of the kernel's tick, process start times 10 ms. */
 #define TIME_SLACK_NS 1000000000ULL
 
 void perf_map_done(struct perf_map *map)
@@ -46,7 +46,7 @@ static const char *skip_blanks(const char *at, const char *end)
 	return at;
 }
 
-/* A number and at least one blank behind it, both stepped over. */
+/* Parse a number and at least one blank after it, and advance. */
 static bool take_number(const char **at, const char *end, uint64_t *ret)
 {
 	const char *c = skip_blanks(*at, end), *first;
@@ -81,7 +81,7 @@ static int add_line(struct perf_map *map, const char *at, const char *end, uint6
 	return code_ranges_add(&map->ranges, &range, at, MIN((size_t)(end - at), (size_t)PERF_MAP_MAX_NAME));
 }
 
-/* What does not fit is the end of a name that is too long. */
+/* Drop what does not fit: the end of a name that is too long. */
 static int keep_part(struct perf_map *map, const char *text, size_t n_bytes)
 {
 	if (!map->line)
@@ -117,7 +117,7 @@ int perf_map_add(struct perf_map *map, const char *text, size_t n_bytes, uint64_
 
 /* ---- The file ---- */
 
-/* A file that was written anew. */
+/* Detect a file that was truncated and written again. */
 static int notice_shorter(struct perf_map *map, int fd)
 {
 	struct stat st;
@@ -179,7 +179,7 @@ static int check_file(const struct generated_owner *owner, const struct stat *st
 	return is_older(owner, st) ? -ESTALE : 0;
 }
 
-/* O_PATH looks without opening; only what passed the checks is opened. */
+/* Open with O_PATH for the checks first; a file that fails them is never opened for reading. */
 static int open_in(const struct generated_owner *owner, const char *folder, pid_t pid, int *ret)
 {
 	CLEANUP(closep) int at = -1;

@@ -22,34 +22,34 @@
 #include "base/util.h"
 #include "symbolize/effort.h"
 
-/* Of one unit; bytes of one of them, which are read again for each of its entries. */
+/* Limits per unit and per abbreviation, which is read again for each entry. */
 enum { MAX_ABBREVIATIONS = 1 << 16, MAX_ATTRIBUTE_BYTES = 1 << 12 };
 
 struct abbreviation {
 	uint64_t tag;
-	const uint8_t *attributes; /* pairs of name and form, up to two zeros */
+	const uint8_t *attributes; /* pairs of name and form, terminated by two zeros */
 	bool has_children;
 };
 
-/* Those of one unit; they count from 1 without gaps, as compilers have them. */
+/* Abbreviations of one unit; compilers number them from 1 without gaps. */
 struct abbreviations {
 	struct abbreviation *items;
 	size_t n, allocated;
-	const uint8_t *end; /* of the section */
+	const uint8_t *end; /* end of the section */
 };
 
 struct unit {
-	uint8_t *start; /* its header; references count from here */
+	uint8_t *start; /* unit header; references are relative to it */
 	struct cursor cursor;
 	unsigned version, address_bytes;
 	uint64_t abbrevs_offset;
 };
 
-/* What is asked of an entry while it is passed over. */
+/* What skipping an entry reads of it. */
 struct entry {
-	const struct abbreviation *abbreviation; /* NULL: the end of a row of siblings */
+	const struct abbreviation *abbreviation; /* NULL: the end of a list of siblings */
 	const uint8_t *start;
-	const uint8_t *sibling; /* where its sibling's place is told, in 4 bytes; NULL: it is not */
+	const uint8_t *sibling; /* position of its 4-byte DW_AT_sibling; NULL: it has none */
 	uint64_t language;
 };
 
@@ -112,7 +112,7 @@ static void skip_string(struct cursor *cursor)
 		cursor->at = end + 1;
 }
 
-/* Bytes of a value whose form alone tells them; -1: it does not. */
+/* Size of a value if its form determines it; -1: it does not. */
 static int fixed_bytes(const struct unit *unit, uint64_t form)
 {
 	switch (form) {
@@ -146,7 +146,7 @@ static int fixed_bytes(const struct unit *unit, uint64_t form)
 	}
 }
 
-/* False: a form that is not known here. */
+/* False: unknown form. */
 static bool skip_value(struct unit *unit, uint64_t form)
 {
 	struct cursor *cursor = &unit->cursor;
@@ -159,7 +159,7 @@ static bool skip_value(struct unit *unit, uint64_t form)
 	switch (form) {
 	case DW_FORM_udata:
 	case DW_FORM_ref_udata:
-	case DW_FORM_sdata: /* of as many bytes */
+	case DW_FORM_sdata: /* skipped like ULEB128 */
 		(void)read_number(cursor);
 		return true;
 	case DW_FORM_string:
@@ -190,7 +190,7 @@ static uint64_t number_at(const uint8_t *at, uint64_t form)
 	return form == DW_FORM_data1 ? cursor_fixed(&cursor, 1) : form == DW_FORM_data2 ? cursor_fixed(&cursor, 2) : 0;
 }
 
-/* Pass over an entry's own bytes. False: not understood. */
+/* Skip an entry without its children. False: malformed or unknown. */
 static bool read_entry(struct unit *unit, const struct abbreviations *abbreviations, struct entry *ret)
 {
 	struct cursor *cursor = &unit->cursor;
@@ -224,7 +224,7 @@ static bool read_entry(struct unit *unit, const struct abbreviations *abbreviati
 	}
 }
 
-/* From an entry to its sibling. False: not understood. */
+/* Go from an entry to its sibling. False: malformed or unknown. */
 static bool skip_children(struct unit *unit, const struct abbreviations *abbreviations, const struct entry *entry)
 {
 	struct cursor *cursor = &unit->cursor;
@@ -259,7 +259,7 @@ static bool is_c(uint64_t language)
 	return language == DW_LANG_C || language == DW_LANG_C89 || language == DW_LANG_C99 || language == DW_LANG_C11;
 }
 
-/* What holds no function in C, and leads to none. */
+/* Tags that contain no function in C and do not lead to one. */
 static bool is_left_out(uint64_t tag)
 {
 	switch (tag) {
@@ -281,10 +281,10 @@ static bool is_left_out(uint64_t tag)
 	}
 }
 
-/* Entries in a row that nobody comes to. */
+/* Consecutive entries that a DW_AT_sibling will skip. */
 struct run {
-	uint8_t *sibling;   /* of the first one that has it; NULL: none so far */
-	const uint8_t *end; /* of that entry's own bytes */
+	uint8_t *sibling;   /* DW_AT_sibling of the first entry that has one; NULL: none so far */
+	const uint8_t *end; /* end of that entry without its children */
 };
 
 static void give_back(const uint8_t *start, const uint8_t *end)
@@ -292,7 +292,7 @@ static void give_back(const uint8_t *start, const uint8_t *end)
 	uintptr_t page = (uintptr_t)getpagesize();
 	uintptr_t first = ((uintptr_t)start + page - 1) / page * page, last = (uintptr_t)end / page * page;
 
-	/* What remains then is memory in use, as it was. */
+	/* If this fails, the memory just stays in use. */
 	if (first < last)
 		(void)madvise((void *)first, last - first, MADV_DONTNEED);
 }
@@ -327,14 +327,14 @@ static void prune_unit(struct unit *unit, const struct abbreviations *abbreviati
 	}
 }
 
-/* Returns 1 for one that may be pruned, 0 to leave it, -EBADMSG where nothing behind it can be found. */
+/* Returns 1 if the unit may be pruned, 0 if not, -EBADMSG if the next unit cannot be found. */
 static int read_unit(struct cursor *section, uint8_t *start, struct unit *ret)
 {
 	struct cursor *cursor = &ret->cursor;
 	uint64_t n_bytes = cursor_fixed(section, 4);
 	unsigned type = DW_UT_compile;
 
-	/* 64-bit DWARF, which no compiler makes unasked, is left alone. */
+	/* Skip 64-bit DWARF; compilers emit it only on request. */
 	if (section->failed || n_bytes > cursor_left(section))
 		return -EBADMSG;
 	*ret = (struct unit){ .start = start, .cursor = { section->at, section->at + n_bytes, false } };
@@ -366,7 +366,7 @@ int prune_types(uint8_t *info, size_t n_info, const uint8_t *abbrevs, size_t n_a
 			break;
 		if (r == 0 || unit.abbrevs_offset > n_abbrevs)
 			continue;
-		/* Units may share theirs. */
+		/* Units may share abbreviations. */
 		if (unit.abbrevs_offset != read_offset)
 			read_result = read_abbreviations(
 				(struct cursor){ abbrevs + unit.abbrevs_offset, abbrevs + n_abbrevs, false },

@@ -21,7 +21,7 @@ static bool is_among(const char *name, const char *const *names, size_t n_names)
 	return false;
 }
 
-/* PyList_New, Py_BytesMain, _PyObject_New, _Py_Dealloc */
+/* Matches PyList_New, Py_BytesMain, _PyObject_New, _Py_Dealloc. */
 static bool is_api_name(const char *name)
 {
 	name += name[0] == '_';

@@ -30,7 +30,7 @@ static uint64_t word(const struct image *image, uint64_t address)
 	return image_word(image, address, &value) ? value : 0;
 }
 
-/* A name made of letters, digits, underscores and what else is allowed; NULL: none. */
+/* A name of letters, digits, underscores and the characters in `also`; NULL: none. */
 static const char *find_name(const struct image *image, uint64_t address, const char *also)
 {
 	const char *name;
@@ -66,8 +66,10 @@ static bool is_function(const struct image *image, uint64_t value)
 	return value != 0 && value != IMAGE_EXTERNAL && image_is_function(image, value);
 }
 
-/* A valid combination of METH_VARARGS 1, KEYWORDS 2, NOARGS 4, O 8, FASTCALL 0x80, METHOD 0x200
- * with any of CLASS 0x10, STATIC 0x20, COEXIST 0x40 and STACKLESS 0x100. */
+/*
+ * Whether the flags are valid: METH_VARARGS 1, KEYWORDS 2, NOARGS 4, O 8, FASTCALL 0x80, METHOD 0x200 with any of CLASS
+ * 0x10, STATIC 0x20, COEXIST 0x40 and STACKLESS 0x100.
+ */
 static bool is_method_flags(uint64_t flags)
 {
 	static const uint16_t conventions[] = { 0x1, 0x3, 0x4, 0x8, 0x80, 0x82, 0x282 };
@@ -83,7 +85,7 @@ bool find_method_def(const struct image *image, uint64_t address, struct found_m
 	uint64_t flags, function;
 	const char *name;
 
-	/* The flags decide most cases at once. */
+	/* Check the flags first: they reject most candidates. */
 	if (!image_word(image, address + 16, &flags) || !is_method_flags(flags) ||
 	    !image_word(image, address + 8, &function))
 		return false;
@@ -132,8 +134,7 @@ bool find_wrapper(const struct image *image, uint64_t address, struct found_wrap
 	return true;
 }
 
-/* The head of a static object: a reference count and a type, which the loader may have yet to fill
- * in. */
+/* Whether a static object's head is here: a reference count, and a type that the loader may still have to fill in. */
 static bool is_static_object(const struct image *image, uint64_t address)
 {
 	return word(image, address) != 0 && is_optional_data(image, word(image, address + 8));
@@ -160,7 +161,7 @@ bool find_module_def(const struct image *image, uint64_t address, struct found_m
 	return true;
 }
 
-/* Whether all of a type's own slots are functions, or empty. */
+/* Whether all of the type's own slots are empty or functions. */
 static bool has_type_functions(const struct image *image, uint64_t address)
 {
 	unsigned n_functions = 0;
@@ -168,7 +169,7 @@ static bool has_type_functions(const struct image *image, uint64_t address)
 	for (size_t i = 0; i < n_python_slots; i++) {
 		uint64_t value;
 
-		/* Later versions than the file's have more slots after tp_del. */
+		/* A newer version than the file's may have more slots after tp_del. */
 		if (python_slots[i].table != SLOT_TYPE || python_slots[i].offset > 376)
 			continue;
 		value = word(image, address + python_slots[i].offset);
@@ -215,7 +216,7 @@ bool find_spec_slot(const struct image *image, uint64_t address, uint64_t *ret_i
 	return true;
 }
 
-/* Whether an array of slots is one, up to its end. */
+/* Whether this is an array of slots with a valid end. */
 static bool is_slot_array(const struct image *image, uint64_t address)
 {
 	uint64_t id, value, end;
@@ -237,7 +238,7 @@ bool find_spec(const struct image *image, uint64_t address, struct found_spec *r
 	if (!image_word(image, address + 24, &slots) || !slots || !image_is_data(image, slots) ||
 	    !image_word(image, address + 16, &flags) || flags > UINT32_MAX)
 		return false;
-	sizes = word(image, address + 8); /* basicsize below, itemsize above */
+	sizes = word(image, address + 8); /* low half: basicsize, high half: itemsize */
 	name = find_name(image, word(image, address), ".-");
 	if (!name || (uint32_t)sizes > FOUND_MAX_BASIC_BYTES || sizes >> 32 > MAX_ITEM_BYTES ||
 	    !is_slot_array(image, slots))

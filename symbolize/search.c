@@ -35,9 +35,9 @@ enum { MAX_LINK_BYTES = 255, READ_BYTES = 1 << 16 };
 
 struct symbol_search {
 	struct symbol_search_options options;
-	char **folders; /* SYSTEM_FOLDER comes last, then NULL */
+	char **folders; /* ends with SYSTEM_FOLDER, then NULL */
 	size_t n_folders;
-	struct debuginfod *servers; /* NULL: nobody is asked */
+	struct debuginfod *servers; /* NULL: do not ask servers */
 	int server_error;
 	struct effort_budget budget;
 	struct symbol_limited limited;
@@ -153,9 +153,9 @@ struct effort_budget *search_budget(struct symbol_search *search)
 	return search ? &search->budget : NULL;
 }
 
-/* ---- Opening ---- */
+/* ---- Open ---- */
 
-/* O_PATH looks without opening; only a regular file is opened then. */
+/* Check with O_PATH first, and open only a regular file. */
 static int open_regular(const char *path, int *ret)
 {
 	CLEANUP(closep) int found = -1;
@@ -174,7 +174,7 @@ static int open_regular(const char *path, int *ret)
 	return 0;
 }
 
-/* What is asked of an open file, @fd stays the caller's. */
+/* Check an open file; the caller keeps fd. */
 static int check_file(int fd, const struct build_id *id, bool *ret_has_code)
 {
 	CLEANUP(elf_file_freep) struct elf_file *elf = NULL;
@@ -215,7 +215,7 @@ int symbol_file_open(const char *path, const struct build_id *id, bool *ret_has_
 	return open_candidate(NULL, path, id, ret_has_code, ret);
 }
 
-/* The checksum of .gnu_debuglink is that of zlib. */
+/* .gnu_debuglink has zlib's CRC-32. */
 static bool has_checksum(int fd, uint32_t wanted)
 {
 	CLEANUP(freep) uint8_t *bytes = malloc(READ_BYTES);
@@ -234,7 +234,7 @@ static bool has_checksum(int fd, uint32_t wanted)
 	return at > 0 && found == wanted;
 }
 
-/* Nobody is there: no harm. */
+/* A missing file does no harm. */
 static bool may_harm(const char *path)
 {
 	bool has_code;
@@ -274,18 +274,15 @@ bool search_may_harm(const char *beside, const char *name)
 	return may_harm(path);
 }
 
-/* ---- Looking ---- */
+/* ---- Search ---- */
 
 struct found {
-	const struct symbol_opener *opener; /* NULL: files are opened here */
+	const struct symbol_opener *opener; /* NULL: open files in this process */
 	int fd;
 	char *path; /* owned */
 };
 
-/*
- * Try one path, given in pieces. Returns 1 when the file is the wanted one, 0
- * when not, -ENOMEM.
- */
+/* Try one path, given in pieces. Returns 1 if the file matches, 0 if not, -ENOMEM. */
 static int __attribute__((format(printf, 3, 4)))
 try(const struct search_wanted *wanted, struct found *found, const char *format, ...)
 {
@@ -316,7 +313,7 @@ static int try_build_id(const char *folder, const char *ending, const struct sea
 	return try(wanted, found, "%s/.build-id/%.2s/%s%s", folder, text, text + 2, ending);
 }
 
-/* Beside the file, in .debug/ there, and as the folders mirror its place. */
+/* Try the file's folder, its .debug/, and the same path below the debug folders. */
 static int try_link(const struct symbol_search *search, const struct search_wanted *wanted, struct found *found)
 {
 	const char *slash = strrchr(wanted->path, '/');
@@ -324,7 +321,7 @@ static int try_link(const struct symbol_search *search, const struct search_want
 	const char *root = wanted->root ? wanted->root : "";
 	int r = 0;
 
-	/* A name, says the format: what has a slash is no business of ours. */
+	/* The format requires a plain file name; reject one with a slash. */
 	if (!wanted->link || !slash || strchr(wanted->link, '/') || strlen(wanted->link) > MAX_LINK_BYTES)
 		return 0;
 	for (int in_root = wanted->root != NULL; in_root >= 0 && r == 0; in_root--) {
@@ -341,7 +338,7 @@ static int try_link(const struct symbol_search *search, const struct search_want
 	return r;
 }
 
-/* Only with a build-id: a file of that name says nothing about its contents. */
+/* Requires a build-id: a file's name alone does not identify its contents. */
 static int try_folders(const struct symbol_search *search, const struct search_wanted *wanted, struct found *found)
 {
 	int r = 0;
@@ -365,7 +362,7 @@ static int try_mirrors(const struct symbol_search *search, const struct search_w
 	return r;
 }
 
-/* A common debug file (dwz) is named relative to the file that refers to it, or in full. */
+/* The name of a common debug file (dwz) is relative to the file that refers to it, or absolute. */
 static int try_alternate(const struct search_wanted *wanted, struct found *found)
 {
 	const char *slash = strrchr(wanted->path, '/');
@@ -434,7 +431,7 @@ int search_debug_file(struct symbol_search *search, const struct search_wanted *
 	return 0;
 }
 
-/* ---- The module's own file ---- */
+/* ---- Module file ---- */
 
 static int try_code(const struct symbol_search *search, const struct search_wanted *wanted, size_t i,
 		    struct found *found)
@@ -447,7 +444,7 @@ static int try_code(const struct symbol_search *search, const struct search_want
 	return r;
 }
 
-/* Found, but a debug file: not what is wanted here. */
+/* Whether the file is only a debug file: then close it. */
 static bool put_back(struct found *found)
 {
 	bool has_code = false;
@@ -475,7 +472,7 @@ int symbol_search_find(struct symbol_search *search, const char *path, const str
 	}
 	if (r == 0)
 		r = try_servers(search, id, true, &found);
-	if (r == 0) /* its debug file alone has names and lines as well */
+	if (r == 0) /* its debug file alone also has names and lines */
 		return search_debug_file(search, &wanted, ret, ret_path);
 	if (r < 0)
 		return r;

@@ -26,7 +26,7 @@ const struct python_slot python_slots[] = {
 	{ 60, SLOT_TYPE, 296, "__init__" },        { 47, SLOT_TYPE, 304, " allocation" },
 	{ 65, SLOT_TYPE, 312, "__new__" },         { 74, SLOT_TYPE, 320, " freeing" },
 	{ 61, SLOT_TYPE, 328, " GC test" },        { 53, SLOT_TYPE, 376, "__del__" },
-	{ 80, SLOT_TYPE, 392, "__del__" },         { 82, SLOT_TYPE, 400, NULL }, /* tp_vectorcall: the type is called */
+	{ 80, SLOT_TYPE, 392, "__del__" },         { 82, SLOT_TYPE, 400, NULL }, /* tp_vectorcall: calls of the type */
 
 	{ 77, SLOT_ASYNC, 0, "__await__" },        { 78, SLOT_ASYNC, 8, "__aiter__" },
 	{ 79, SLOT_ASYNC, 16, "__anext__" },       { 81, SLOT_ASYNC, 24, " am_send" },

@@ -31,23 +31,23 @@ enum {
 	CALL_BYTES = 5,
 	N_REGISTERS = 16,
 	SAVED_BY_CALLEE = 0xf028, /* rbx, rbp, r12 to r15 */
-	MAX_BYTES = 8,            /* of an instruction that is known here */
-	LOOK_BYTES = 4096,        /* after so many the clock is read */
+	MAX_BYTES = 8,            /* longest instruction that this file decodes */
+	LOOK_BYTES = 4096,        /* check the effort after this many bytes */
 	STEPS_OF_LOOK = 400,
 };
 
 struct walk {
 	const struct image *image;
 	uint64_t values[N_REGISTERS];
-	uint32_t known; /* bit by register */
+	uint32_t known; /* bit mask of registers */
 	stored_word *on_store;
 	void *context;
 };
 
-/* What MOV and LEA name besides a register. */
+/* The ModR/M operand of MOV and LEA. */
 struct operand {
 	uint64_t address;
-	unsigned reg, base; /* base: valid where is_register */
+	unsigned reg, base; /* base is valid if is_register */
 	unsigned length;    /* of the whole instruction */
 	bool is_register, is_known;
 };
@@ -73,7 +73,10 @@ static int64_t displacement(const uint8_t *bytes, unsigned n_bytes)
 	return n_bytes == 4 ? wide : 0;
 }
 
-/* ModR/M of an instruction with a REX prefix and an opcode of one byte. False: with an index, which is not followed. */
+/*
+ * Decode ModR/M of an instruction with a REX prefix and a one-byte opcode. False: it has an index register, which is
+ * not followed.
+ */
 static bool read_operand(const struct walk *walk, const uint8_t *code, uint64_t address, struct operand *ret)
 {
 	const unsigned mod = code[2] >> 6, low = code[2] & 7, has_sib = mod != 3 && low == 4;
@@ -124,7 +127,7 @@ static int store(struct walk *walk, const struct operand *operand)
 	return walk->on_store(walk->context, operand->address, value);
 }
 
-/* Returns the instruction's length, 0 where it is none of these; below 0 what on_store returned. */
+/* Returns the instruction's length; 0: another instruction; negative: the result of on_store. */
 static int step_move(struct walk *walk, const uint8_t *code, uint64_t address)
 {
 	struct operand operand;
@@ -153,7 +156,7 @@ static int step_move(struct walk *walk, const uint8_t *code, uint64_t address)
 	return r < 0 ? r : (int)operand.length;
 }
 
-/* PUSH, POP and CALL. Returns the length; 0: none of these. */
+/* PUSH, POP and CALL. Returns the length; 0: another instruction. */
 static int step_other(struct walk *walk, const uint8_t *code)
 {
 	const unsigned prefix = code[0] == 0x41, opcode = code[prefix];

@@ -19,11 +19,11 @@
 #include "symbolize/names.h"
 
 enum {
-	MAX_NESTING = 16,      /* enclosing symbols are looked for this many entries back */
-	MAX_SYMBOLS = 1 << 23, /* a web browser has some million */
-	MAX_COMPARED = 256,    /* bytes of two names at one address, which may be all alike */
+	MAX_NESTING = 16,      /* search enclosing symbols this many entries back */
+	MAX_SYMBOLS = 1 << 23, /* a web browser has about a million */
+	MAX_COMPARED = 256,    /* bytes of names at one address, which may have a long common prefix */
 	BYTES_A_STEP = 64,
-	STEPS_OF_LIBDW = 1 << 12, /* so that what it took counts at once */
+	STEPS_OF_LIBDW = 1 << 12, /* so that its time is accounted at once */
 };
 
 static bool is_function(const GElf_Sym *symbol, GElf_Word section)
@@ -43,8 +43,8 @@ static uint8_t count_underscores(const char *name)
 }
 
 /*
- * glibc has names of its own for what it exports, so that its calls need no PLT: __GI_read, and __EI_read of a version
- * of it. Source: glibc 2.36, include/libc-symbols.h, hidden_proto and versioned_symbol.
+ * glibc calls its exported functions by internal names, without PLT: __GI_read, and __EI_read for a version. Source:
+ * glibc 2.36, include/libc-symbols.h, hidden_proto and versioned_symbol.
  */
 static bool is_internal(const char *name)
 {
@@ -55,16 +55,16 @@ static bool is_internal(const char *name)
 }
 
 enum rank {
-	RANK_OLD_VERSION = 1 << 0, /* "read@GLIBC_2.2.5"; "read@@GLIBC_2.34" is the one that programs are linked to */
+	RANK_OLD_VERSION = 1 << 0, /* "read@GLIBC_2.2.5"; programs are linked to "read@@GLIBC_2.34" */
 	RANK_WEAK = 1 << 1,
-	RANK_UNDERSCORES = 1 << 2, /* one to three: how many */
+	RANK_UNDERSCORES = 1 << 2, /* number of underscores, up to three */
 	RANK_INTERNAL = 1 << 4,
 	RANK_LOCAL = 1 << 5, /* or hidden */
 	RANK_PART = 1 << 6,  /* a part or copy of another function */
 	RANK_NO_SIZE = 1 << 7,
 };
 
-/* The name that a function's callers use is the best one: the exported one of those without a dot. */
+/* Prefer the name that callers use: exported, without a dot. */
 static uint8_t rank_of(const GElf_Sym *symbol, const char *name)
 {
 	const int visibility = GELF_ST_VISIBILITY(symbol->st_other), binding = GELF_ST_BIND(symbol->st_info);
@@ -134,11 +134,11 @@ static int collect(struct symtab *symtab, Dwfl_Module *dwfl_module, uint64_t bia
 	return 0;
 }
 
-/* ---- Functions by name, while all names are there ---- */
+/* ---- Index of names, before duplicates are dropped ---- */
 
 struct name_index {
-	uint32_t *slots; /* numbers of entries from 1 on, 0: none */
-	size_t n_slots;  /* a power of two */
+	uint32_t *slots; /* entry numbers from 1 on, 0: free */
+	size_t n_slots;  /* power of two */
 };
 
 static size_t hash(const char *name, size_t n_bytes)
@@ -146,7 +146,9 @@ static size_t hash(const char *name, size_t n_bytes)
 	return (size_t)mix64(hash_bytes(HASH_START, name, n_bytes));
 }
 
-/* Not a part or copy of a function; link-time optimisation tells statics of one name apart by ".lto_priv.0". */
+/*
+ * Whether the name is not a part or copy of a function. Link-time optimisation renames equal statics to ".lto_priv.0".
+ */
 static bool is_whole(const char *name)
 {
 	static const char lto[] = ".lto_priv.";
@@ -161,7 +163,7 @@ static bool has_base(const struct symtab_entry *entry, const char *name, size_t 
 	return strncmp(entry->name, name, n_bytes) == 0 && name_base_length(entry->name) == n_bytes;
 }
 
-/* By linear probing: of equal names the first one. -ENOMEM, -ETIME. */
+/* Linear probing; the first of equal names wins. -ENOMEM, -ETIME. */
 static int index_names(const struct symtab *symtab, struct name_index *index)
 {
 	index->n_slots = 16;
@@ -197,8 +199,7 @@ static const struct symtab_entry *find_name(const struct symtab *symtab, const s
 	return NULL;
 }
 
-/* The bytes of the name of the function that this one belongs to, "f" of "f.cold", or of "f_impl" and its parts. 0: of
- * none. */
+/* Length of the parent function's name: "f" of "f.cold", or of "f_impl" and its parts. 0: no parent. */
 static size_t parent_length(const char *name)
 {
 	return is_whole(name) ? 0 : name_base_length(name);
@@ -212,7 +213,7 @@ static size_t function_length(const char *name)
 	return n > n_mark && strncmp(name + n - n_mark, mark, n_mark) == 0 ? n - n_mark : 0;
 }
 
-/* Before names of one address give way to the preferred one: others are called by any of them. */
+/* Run before make_unique(), because names may refer to any name of an address. */
 static int find_relatives(struct symtab *symtab)
 {
 	CLEANUP(freep) uint32_t *slots = NULL;
@@ -243,7 +244,7 @@ static int find_relatives(struct symtab *symtab)
 	return 0;
 }
 
-/* Keep the preferred name of each address. */
+/* Keep only the preferred name of each address. */
 static void make_unique(struct symtab *symtab)
 {
 	size_t n = 0;

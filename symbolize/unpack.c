@@ -36,13 +36,13 @@
 
 enum { MAX_SECTIONS = 1 << 12, MAX_WANTED = 24, SECTION_ALIGNMENT = 16, STEPS_OF_SECTION = 1 << 12 };
 
-/* A disk that is nearly full is left to what was asked for: the recording. */
+/* Leave space on the disk for the recording. */
 #define ROOM_TO_LEAVE (1ULL << 30)
 
 struct wanted {
 	const char *name;
-	const uint8_t *bytes;     /* as in the file; borrowed */
-	size_t n_bytes, n_packed; /* unpacked; in the file, 0: it is not packed */
+	const uint8_t *bytes;     /* borrowed from the file */
+	size_t n_bytes, n_packed; /* decompressed; in the file, 0: not compressed */
 	GElf_Xword flags, entry_bytes;
 	size_t offset; /* in the image */
 };
@@ -96,7 +96,7 @@ void unpacked_bytes(const struct unpacked *unpacked, uint64_t *ret_memory, uint6
 	*ret_disk = unpacked->is_in_file ? unpacked->n_image : 0;
 }
 
-/* Where variables live, macros, how frames are unwound, and indices: functions.c makes its own. */
+/* Skip locations of variables, macros, unwind information, and indices: functions.c builds its own. */
 static bool is_asked_for(const char *name)
 {
 	static const char *const left_out[] = {
@@ -141,7 +141,7 @@ static int want(struct plan *plan, Elf_Scn *section, const GElf_Shdr *header, co
 	return 0;
 }
 
-/* What is asked for; -ENOTSUP also where none of it is packed. */
+/* Choose the sections; -ENOTSUP also if none is compressed. */
 static int choose(Elf *elf, struct plan *plan)
 {
 	Elf_Scn *section = NULL;
@@ -175,7 +175,7 @@ static size_t align(size_t n)
 	return (n + SECTION_ALIGNMENT - 1) / SECTION_ALIGNMENT * SECTION_ALIGNMENT;
 }
 
-/* The header, the sections, their names, and their headers. */
+/* Lay out header, sections, their names, section headers. */
 static int lay_out(struct plan *plan)
 {
 	size_t at = align(sizeof(Elf64_Ehdr));
@@ -194,7 +194,7 @@ static int lay_out(struct plan *plan)
 	return 0;
 }
 
-/* What is not packed is copied, and many sections may be the same bytes of the file. */
+/* Uncompressed sections are copied, and several sections may share bytes of the file. */
 static int take_memory(const struct plan *plan, Elf *elf)
 {
 	size_t n_file = 0;
@@ -287,8 +287,8 @@ static const struct wanted *find_wanted(const struct plan *plan, const char *nam
 }
 
 /*
- * The largest section first, and pruned, so that it is never in memory as a whole together with the others, and with
- * the pages of the file that it was unpacked from.
+ * Decompress and prune the largest section first. So its full size is never in memory together with the other sections
+ * and the file's pages.
  */
 static int fill_info(const struct plan *plan, Elf *elf, bool is_brief, uint8_t *image)
 {
@@ -310,7 +310,7 @@ static bool is_filled(const struct wanted *wanted)
 	return strcmp(wanted->name, ".debug_info") == 0 || strcmp(wanted->name, ".debug_abbrev") == 0;
 }
 
-/* In large pages where these are to be had: a page fault each 4 KiB takes longer than unpacking them. */
+/* Use huge pages if available: a page fault every 4 KiB takes longer than decompressing. */
 static int make_image(const struct plan *plan, Elf *elf, bool is_brief, struct unpacked *unpacked)
 {
 	int r;
@@ -354,7 +354,7 @@ static bool is_on_disk_with_room(int fd, size_t n_bytes)
 	       (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize >= ROOM_TO_LEAVE + n_bytes;
 }
 
-/* Whatever is in the way, the image is as good where it is. */
+/* On any error the image stays in memory, which also works. */
 static void move_to_file(struct unpacked *unpacked, const char *folder)
 {
 	CLEANUP(closep) int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -371,7 +371,7 @@ static void move_to_file(struct unpacked *unpacked, const char *folder)
 	unpacked->is_in_file = true;
 }
 
-/* Only what this machine has: its class, its byte order, linked files. */
+/* Only linked files of this machine's class and byte order. */
 static bool is_known(Elf *elf)
 {
 	static const unsigned char own = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
@@ -420,7 +420,7 @@ int unpacked_new(struct elf_file *file, const char *folder, bool is_brief, struc
 	return 0;
 }
 
-/* Only sections as fill_headers() makes them: libdw would unpack others, and follow links to other files. */
+/* Accept only sections as fill_headers() writes them: libdw would decompress others and follow links to other files. */
 static bool is_plain(Elf *elf)
 {
 	Elf_Scn *section = NULL;

@@ -20,15 +20,15 @@
 #include "base/util.h"
 
 enum {
-	MAX_UNPACKED_SYMBOLS = 256 << 20, /* .gnu_debugdata; Fedora's largest are some 20 MB */
-	SMALL_SECTION = 64 << 20,         /* up to here any ratio is fine */
-	MAX_RATIO = 64,                   /* debug information packs 2 to 10 times */
-	MAX_RATIO_OF_ALL = 16,            /* and all sections of a file together 2 to 5 times */
-	MAX_DICTIONARY = 64 << 20,        /* what "xz -9" uses */
+	MAX_UNPACKED_SYMBOLS = 256 << 20, /* .gnu_debugdata; Fedora's largest have about 20 MB */
+	SMALL_SECTION = 64 << 20,         /* allow any ratio up to this size */
+	MAX_RATIO = 64,                   /* debug information compresses by 2 to 10 */
+	MAX_RATIO_OF_ALL = 16,            /* all sections of a file together, by 2 to 5 */
+	MAX_DICTIONARY = 64 << 20,        /* "xz -9" uses this much */
 	MAX_SECTIONS = 1 << 16,
 };
 
-/* ---- .xz, container and chunks ---- */
+/* ---- .xz: container and chunks ---- */
 
 struct reader {
 	const uint8_t *at, *end;
@@ -39,13 +39,13 @@ static bool has(const struct reader *reader, size_t n_bytes)
 	return (size_t)(reader->end - reader->at) >= n_bytes;
 }
 
-/* Bytes of dictionary that a property byte of LZMA2 stands for: 2^n or 3 * 2^n. */
+/* Dictionary size for LZMA2's property byte: 2^n or 3 * 2^n. */
 static uint64_t dictionary_bytes(uint8_t property)
 {
 	return (uint64_t)(2 | (property & 1)) << (property / 2 + 11);
 }
 
-/* A number of 7 bits a byte, least significant first; at most 9 bytes. */
+/* Skip a number of 7 bits per byte, least significant first; at most 9 bytes. */
 static bool skip_number(struct reader *reader)
 {
 	for (int i = 0; i < 9 && has(reader, 1); i++)
@@ -54,7 +54,7 @@ static bool skip_number(struct reader *reader)
 	return false;
 }
 
-/* A block's header: one filter, LZMA2, as xz and every packager of debug data write it. */
+/* Read a block header. Accept one filter, LZMA2, as xz and all packagers write it. */
 static int read_block_header(struct reader *reader)
 {
 	const size_t header_bytes = has(reader, 1) ? ((size_t)reader->at[0] + 1) * 4 : 0;
@@ -66,7 +66,7 @@ static int read_block_header(struct reader *reader)
 	reader->at += header_bytes;
 	flags = header.at[1];
 	header.at += 2;
-	if ((flags & 0x3f) != 0) /* more than one filter, or bits of the future */
+	if ((flags & 0x3f) != 0) /* several filters, or reserved bits */
 		return -EBADMSG;
 	if (((flags & 0x40) && !skip_number(&header)) || ((flags & 0x80) && !skip_number(&header)))
 		return -EBADMSG;
@@ -75,7 +75,7 @@ static int read_block_header(struct reader *reader)
 	return dictionary_bytes(header.at[2]) <= MAX_DICTIONARY ? 0 : -EBADMSG;
 }
 
-/* Step over the chunks of a block up to and including its end mark, adding up what they unpack to. */
+/* Skip a block's chunks and their end mark, and add their uncompressed sizes. */
 static int add_chunks(struct reader *reader, uint64_t *total)
 {
 	while (has(reader, 1)) {
@@ -105,7 +105,7 @@ static int add_chunks(struct reader *reader, uint64_t *total)
 	return -EBADMSG;
 }
 
-/* Bytes of a block's check, by its number in the stream's flags. */
+/* Size of a block's check, by its number in the stream's flags. */
 static size_t check_bytes(uint8_t number)
 {
 	static const uint8_t sizes[16] = { 0, 4, 4, 4, 8, 8, 8, 16, 16, 16, 32, 32, 32, 64, 64, 64 };
@@ -125,7 +125,7 @@ int unpack_limits_xz_bytes(const uint8_t *bytes, size_t n_bytes, uint64_t *ret)
 		return -EBADMSG;
 	n_check = check_bytes(reader.at[7]);
 	reader.at += 12;
-	while (has(&reader, 1) && reader.at[0] != 0) { /* 0: the index, the end of the blocks */
+	while (has(&reader, 1) && reader.at[0] != 0) { /* 0 starts the index, after the blocks */
 		const uint8_t *start = reader.at;
 		size_t padding;
 
@@ -147,10 +147,10 @@ int unpack_limits_xz_bytes(const uint8_t *bytes, size_t n_bytes, uint64_t *ret)
 
 /* ---- Sections ---- */
 
-/* What sections unpack to, and from. */
+/* Total sizes of sections, decompressed and compressed. */
 struct sum {
 	uint64_t n_unpacked, n_packed;
-	uint64_t n_symbols; /* of n_unpacked */
+	uint64_t n_symbols; /* part of n_unpacked */
 };
 
 static bool is_sane(uint64_t unpacked, uint64_t packed)
@@ -164,7 +164,7 @@ bool unpack_limits_is_sane(uint64_t n_unpacked, uint64_t n_packed)
 	       (n_unpacked <= FENCE_MAX_BYTES && n_unpacked / MAX_RATIO_OF_ALL <= n_packed);
 }
 
-/* Numbers up to FENCE_MAX_BYTES, of MAX_SECTIONS at most, add up in 64 bits. */
+/* MAX_SECTIONS numbers up to FENCE_MAX_BYTES do not overflow 64 bits. */
 static bool add(struct sum *sum, uint64_t n_unpacked, uint64_t n_packed)
 {
 	if (n_unpacked > FENCE_MAX_BYTES)
@@ -179,7 +179,7 @@ static bool passes_debugdata(Elf_Scn *section, struct sum *sum)
 	const Elf_Data *data = elf_rawdata(section, NULL);
 	uint64_t n_bytes;
 
-	/* None there is fine; what is no .xz file libdw would try as a raw LZMA stream. */
+	/* The section may be missing. libdw would try to read other formats than .xz as raw LZMA. */
 	if (!data || !data->d_buf || data->d_size == 0)
 		return true;
 	if (unpack_limits_xz_bytes(data->d_buf, data->d_size, &n_bytes) < 0 || n_bytes > MAX_UNPACKED_SYMBOLS)
@@ -188,7 +188,7 @@ static bool passes_debugdata(Elf_Scn *section, struct sum *sum)
 	return add(sum, n_bytes, data->d_size);
 }
 
-/* The older way: "ZLIB" and the size, 8 bytes, most significant first. */
+/* The older format: "ZLIB" and the size, 8 bytes, most significant first. */
 static bool passes_zdebug(Elf_Scn *section, const GElf_Shdr *header, struct sum *sum)
 {
 	const Elf_Data *data = elf_rawdata(section, NULL);
@@ -229,11 +229,11 @@ int unpack_limits_unpacked_bytes(struct elf_file *file, uint64_t *ret_all, uint6
 
 	*ret_all = *ret_symbols = 0;
 	if (elf_getshdrstrndx(elf, &names) < 0)
-		return 0; /* no sections: nothing that could be unpacked */
+		return 0; /* no sections, so nothing to decompress */
 	while ((section = elf_nextscn(elf, section)) != NULL)
 		if (++n > MAX_SECTIONS || !passes_section(elf, names, section, &sum))
 			return -E2BIG;
-	/* Sections may be the same bytes. */
+	/* Sections may share bytes of the file. */
 	(void)elf_rawfile(elf, &n_file);
 	if (!unpack_limits_is_sane(sum.n_unpacked, MIN(sum.n_packed, (uint64_t)n_file)))
 		return -E2BIG;
