@@ -24,7 +24,7 @@
 
 enum { MAX_COMMAND_BYTES = 1 << 16, MAX_NAME_BYTES = 64, STOPPING_NICE = -10 };
 
-/* A stack before it has names. */
+/* A stack before its frames are named. */
 struct raw_stack {
 	struct frame *frames;
 	size_t n_frames;
@@ -37,7 +37,7 @@ struct look {
 	struct core_file *core; /* NULL: a process */
 	struct target *target;
 	struct backtrace *backtrace;
-	struct sockets *sockets;  /* of the process; NULL of a core file */
+	struct sockets *sockets;  /* of the process; NULL for a core file */
 	struct raw_stack *stacks; /* one per thread */
 	pid_t *tids;
 	size_t n_tids;
@@ -97,12 +97,12 @@ static void take_python_state(const struct look *look, struct backtrace_thread *
 {
 	thread->is_python = target_state(look->target, thread->tid, &thread->python);
 	thread->waits_for_gil = thread->is_python ? target_waits_for_gil(look->target, thread->tid) : PY_UNKNOWN;
-	if (thread->python.holds_gil == PY_YES) /* what was told of a thread that runs is of two moments */
+	if (thread->python.holds_gil == PY_YES) /* the thread runs: the two readings differ in time */
 		thread->waits_for_gil = PY_NO;
 	thread->is_idle = (thread->state == 'S' || thread->state == 'D') && thread->waits_for_gil != PY_YES;
 }
 
-/* While its thread stands still, if that can be. */
+/* Read the tasks while the thread is stopped, if possible. */
 static int take_tasks(const struct look *look, struct backtrace_thread *thread, struct raw_stack *raw)
 {
 	int r;
@@ -114,7 +114,7 @@ static int take_tasks(const struct look *look, struct backtrace_thread *thread, 
 	return r == -ENOMEM ? r : 0;
 }
 
-/* Before the thread goes on. */
+/* Read local variables before the thread continues. */
 static int take_locals(struct look *look, struct backtrace_thread *thread, const struct stack *stack)
 {
 	if (!look->options->locals || !look->target->runtime)
@@ -142,7 +142,7 @@ static int take_from_memory(struct look *look, struct backtrace_thread *thread, 
 	return r < 0 ? r : take_tasks(look, thread, raw);
 }
 
-/* Nothing of it moves. */
+/* The thread and its memory do not change. */
 static int take_held(struct look *look, struct backtrace_thread *thread, const struct regs *regs, struct raw_stack *raw)
 {
 	struct stack stack;
@@ -172,7 +172,7 @@ static int take_stopped(struct look *look, struct backtrace_thread *thread, cons
 	return r;
 }
 
-/* There is no telling what a thread was called, or where in the kernel it slept. */
+/* A core file has neither thread names nor the kernel functions in which threads slept. */
 static int take_dumped(struct look *look, const struct core_thread *dumped, struct backtrace_thread *thread,
 		       struct raw_stack *raw)
 {
@@ -195,7 +195,7 @@ static bool has_ended(const struct look *look, pid_t tid)
 	return proc_stat_read(look->options->pid, tid, &stat) < 0 || stat.state == 'Z' || stat.state == 'X';
 }
 
-/* Where it sleeps: also of one that will be stopped, and then is no more where it was. */
+/* Read the kernel function before stopping the thread, which wakes it up. */
 static int read_wchan(const struct look *look, struct backtrace_thread *thread)
 {
 	char file[64];
@@ -203,12 +203,12 @@ static int read_wchan(const struct look *look, struct backtrace_thread *thread)
 	snprintf(file, sizeof file, "task/%d/wchan", (int)thread->tid);
 	free(TAKE(thread->wchan));
 	thread->wchan = proc_text(look->options->pid, file, MAX_NAME_BYTES);
-	if (thread->wchan && strcmp(thread->wchan, "0") == 0) /* nowhere, or nobody may know */
+	if (thread->wchan && strcmp(thread->wchan, "0") == 0) /* unknown, or not permitted */
 		thread->wchan[0] = '\0';
 	return thread->wchan ? 0 : -ENOMEM;
 }
 
-/* It could not be stopped, and says where it sleeps instead. */
+/* The thread did not stop in time: report where it sleeps. */
 static int take_asleep(struct look *look, struct backtrace_thread *thread, struct raw_stack *raw)
 {
 	struct proc_stat stat;
@@ -231,7 +231,7 @@ static int stop_and_take(struct look *look, struct backtrace_thread *thread, str
 		r = take_stopped(look, thread, &stop, raw);
 	if (r >= 0 || r == -ESRCH || r == -ENOMEM)
 		return r;
-	if (has_ended(look, thread->tid)) /* ptrace(2) says EPERM of such a one */
+	if (has_ended(look, thread->tid)) /* ptrace(2) returns EPERM for an ended thread */
 		return -ESRCH;
 	if (r == -ETIMEDOUT)
 		return take_asleep(look, thread, raw);
@@ -241,7 +241,7 @@ static int stop_and_take(struct look *look, struct backtrace_thread *thread, str
 	return take_from_memory(look, thread, raw);
 }
 
-/* -ESRCH: it has gone meanwhile. */
+/* -ESRCH: the thread has ended meanwhile. */
 static int take_thread(struct look *look, pid_t tid, struct backtrace_thread *thread, struct raw_stack *raw)
 {
 	struct proc_stat stat;
@@ -278,15 +278,15 @@ static void tell_progress(const struct look *look, const char *what, size_t n_do
 		look->options->progress(look->options->progress_data, what, n_done, n_all);
 }
 
-/* The body of the thread that stops others. */
+/* Main function of the thread that stops others. */
 static void *take_all(void *data)
 {
 	struct look *look = data;
 	struct backtrace *backtrace = look->backtrace;
 
 	/*
-	 * While it waits for a processor somebody stands still. This thread only; an ordinary user may
-	 * not, and then does without.
+	 * While this thread waits for a processor, a target thread stays stopped, so raise its priority. Fails for an
+	 * ordinary user.
 	 */
 	if (!look->core)
 		(void)setpriority(PRIO_PROCESS, 0, STOPPING_NICE);

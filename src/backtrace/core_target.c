@@ -27,7 +27,7 @@ struct dump_remote {
 	struct address_space *space; /* borrowed */
 };
 
-/* From the file that was mapped there. */
+/* Read from the file that was mapped at the address. */
 static ssize_t read_file_behind(struct address_space *space, uint64_t address, void *to, size_t n_bytes)
 {
 	const struct mapping *mapping = address_space_find(space, address);
@@ -84,7 +84,7 @@ static int open_dump(const char *path, struct address_space *space, struct remot
 	return 0;
 }
 
-/* What a part of a file was mapped for. */
+/* The dumped range that contains an address; NULL: none. */
 static const struct core_range *range_at(const struct core_file *core, uint64_t address)
 {
 	for (size_t i = 0; i < core->n_ranges; i++)
@@ -93,7 +93,7 @@ static const struct core_range *range_at(const struct core_file *core, uint64_t 
 	return NULL;
 }
 
-/* The path of the program that was started; NULL: not told. */
+/* The program's path; NULL: unknown. */
 static const char *program_path(const struct core_file *core)
 {
 	for (size_t i = 0; i < core->n_mappings; i++)
@@ -132,7 +132,7 @@ static int add_mapping(struct target *target, const struct core_file *core, cons
 	if (instead && program && strcmp(program, mapping->path) == 0)
 		source.path = instead;
 	r = address_space_add(target->space, &source);
-	return r == -EINVAL ? 0 : r; /* an empty one */
+	return r == -EINVAL ? 0 : r; /* an empty mapping */
 }
 
 static int add_mappings(struct target *target, const struct core_file *core, const char *executable)
@@ -148,7 +148,7 @@ static int add_mappings(struct target *target, const struct core_file *core, con
 	return r;
 }
 
-/* Of the headers that were dumped of a file; n_bytes 0: none were, or it has none. */
+/* Build-id from dumped ELF headers; n_bytes 0: none were dumped, or there is none. */
 static struct build_id dumped_build_id(const struct target *target, uint64_t start)
 {
 	CLEANUP(elf_file_freep) struct elf_file *elf = NULL;
@@ -160,7 +160,7 @@ static struct build_id dumped_build_id(const struct target *target, uint64_t sta
 	return *elf_file_build_id(elf);
 }
 
-/* Another file than the one that was mapped is as good as none. Files that are no ELF are not missed. */
+/* Reject a file that is not the mapped one. Files other than ELF are not reported as missing. */
 static void check_file(struct target *target, const struct mapping *mapping)
 {
 	struct module *module = mapping->module;
@@ -182,8 +182,8 @@ static void check_file(struct target *target, const struct mapping *mapping)
 }
 
 /*
- * Whether a mapping that the dump says nothing about was code: its segment begins in the mapping's first page. Where
- * none does, as of a part of a mapping, any that reaches there decides.
+ * Whether a mapping without dump information was code: decide by the segment that begins in its first page. If none
+ * does, the mapping is a part of one: any segment that reaches it decides.
  */
 static bool is_code_of_file(struct elf_file *elf, const struct mapping *mapping)
 {
@@ -204,7 +204,7 @@ static bool is_code_of_file(struct elf_file *elf, const struct mapping *mapping)
 	return begins ? is_code : reaches_code;
 }
 
-/* Nobody has looked at the address space yet, so nobody has to be told of a change. */
+/* Nothing has read the address space yet, so no cache needs an update. */
 static void find_out_kind(const struct core_file *core, struct mapping *mapping)
 {
 	struct elf_file *elf;
@@ -245,7 +245,7 @@ static int open_files(struct target *target, const struct core_file *core)
 	for (size_t i = 0; (mapping = address_space_nth(target->space, i)) != NULL && r >= 0; i++) {
 		if (!mapping->module)
 			continue;
-		/* Files are looked up in our own root; nobody has them mapped any more. */
+		/* Look up files in our own root: no process has them mapped any more. */
 		mapping->module->map_start = mapping->module->map_end = 0;
 		if (mapping->module->is_vdso) {
 			r = open_vdso(target, mapping);

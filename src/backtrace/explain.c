@@ -26,7 +26,7 @@ static bool is_dumpable(pid_t pid, unsigned uid)
 	char path[64];
 	struct stat st;
 
-	/* Of a process that is not dumpable the folder belongs to root. */
+	/* The /proc folder of a process that is not dumpable belongs to root. */
 	snprintf(path, sizeof path, "/proc/%d", (int)pid);
 	return stat(path, &st) < 0 || st.st_uid == uid;
 }

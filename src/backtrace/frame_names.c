@@ -19,21 +19,24 @@
 struct frame_names {
 	struct backtrace_session *session;
 	struct target *target;
-	struct generated_code *generated; /* NULL: not asked for yet */
-	const struct mapping **code;      /* of the process: executable ones of modules, borrowed */
+	struct generated_code *generated; /* NULL: not opened yet */
+	const struct mapping **code;      /* the process's executable module mappings, borrowed */
 	size_t n_code;
-	char **texts; /* names that were made here */
+	char **texts; /* names created here */
 	size_t n_texts, texts_allocated;
-	/* Of the stack at hand: its places, in the order of a stack's parents. */
+	/* The current stack's frames, in the order of a stack's parents. */
 	struct profile profile;
-	size_t *origins; /* of the profile's frames: which of the stack's each is */
+	size_t *origins; /* profile frame -> index in the stack */
 	size_t origin, origins_allocated;
-	const struct frame *stack; /* that is being named, innermost first; borrowed */
+	const struct frame *stack; /* the stack being named, innermost first; borrowed */
 	size_t frames_allocated, stacks_allocated;
 	bool has_python;
 };
 
-/* Few, while each thread's stack is a mapping of its own. Maps are not read again from here on. */
+/*
+ * Collect code mappings once: they are few, but every thread's stack is a mapping, too. From here on the maps are not
+ * read again.
+ */
 static int find_code(struct frame_names *names)
 {
 	const struct mapping *mapping;
@@ -62,7 +65,7 @@ int frame_names_new(struct backtrace_session *session, struct target *target, st
 	names->session = session;
 	names->target = target;
 	r = find_code(names);
-	if (r < 0) { /* the target stays the caller's */
+	if (r < 0) { /* on error, the caller keeps the target */
 		free(names->code);
 		free(names);
 		return r;
@@ -107,7 +110,7 @@ static int add_frame(struct frame_names *names, const struct profile_frame *fram
 	return 0;
 }
 
-/* "libx.so+0x12a0": where nothing is known of a module's functions. */
+/* "libx.so+0x12a0", for modules without known functions. */
 static int place_name(struct frame_names *names, const struct frame *frame, const char **ret)
 {
 	char *text;
@@ -129,8 +132,8 @@ static enum frame_role role_of(enum symbol_role role)
 }
 
 /*
- * What will be left out for being the interpreter's needs no lines, and not what was inlined there:
- * debug information may take longer to read than all the rest.
+ * Frames that will be hidden as interpreter-internal need no lines or inlined functions: reading debug information may
+ * take longer than all the rest.
  */
 static int look_up(struct symbol_module *symbols, const struct frame *frame, bool show_interpreter,
 		   struct symbol found[SYMBOL_MAX_INLINED])
@@ -140,7 +143,7 @@ static int look_up(struct symbol_module *symbols, const struct frame *frame, boo
 	return r != 0 ? r : symbol_lookup(symbols, frame->native.address, found, SYMBOL_MAX_INLINED);
 }
 
-/* A place and the functions it was inlined into, each a frame. */
+/* Add a frame for the address and for each function inlined there. */
 static int put_native(struct frame_names *names, const struct frame *frame, bool show_interpreter)
 {
 	struct profile_frame row = {
@@ -190,7 +193,7 @@ static int put_python(struct frame_names *names, const struct frame *frame)
 	return add_frame(names, &row);
 }
 
-/* What a JIT's dump cannot be opened for names nothing. -ENOMEM. */
+/* A dump that cannot be opened names nothing. -ENOMEM. */
 static int add_dumps(struct frame_names *names)
 {
 	const struct mapping *mapping;
@@ -224,8 +227,8 @@ static int open_generated(struct frame_names *names)
 }
 
 /*
- * Code that no file holds. A trampoline of CPython's only leads to the evaluation of its
- * function: it is internal, unless the interpreter's own frames could not be read.
+ * Code in no file. A CPython trampoline only calls the evaluation of its function: it is internal, unless the Python
+ * frames could not be read.
  */
 static int put_generated(struct frame_names *names, const struct frame *frame, bool enters_python)
 {
@@ -238,7 +241,7 @@ static int put_generated(struct frame_names *names, const struct frame *frame, b
 	struct generated_symbol symbol;
 	int r = 0;
 
-	/* What a dead process wrote about its code may be a later one's of its number. */
+	/* For a core file, a process with a reused PID may have written the map. */
 	if (!names->target->is_dumped) {
 		r = open_generated(names);
 		if (r >= 0)
@@ -282,7 +285,7 @@ static int put_frame(struct frame_names *names, const struct frame *frame, const
 	return 0;
 }
 
-/* Where a module lies in the process; of one that is mapped twice, where this address is code. */
+/* The frame's address in the process. If the module is mapped twice, use the mapping in which the address is code. */
 static uint64_t process_address(const struct frame_names *names, const struct frame *frame)
 {
 	if (frame->kind != FRAME_NATIVE)
@@ -300,7 +303,7 @@ static uint64_t process_address(const struct frame_names *names, const struct fr
 	return 0;
 }
 
-/* The profile's only stack, as it is shown, innermost first. */
+/* The profile's only stack as it is shown, innermost first. */
 static int show(const struct frame_names *names, const struct backtrace_options *options,
 		const struct py_locals *locals, struct backtrace_frame **ret, size_t *ret_n)
 {

@@ -10,7 +10,7 @@
 
 #include "base/util.h"
 
-/* ---- What is alike ---- */
+/* ---- Equality ---- */
 
 static bool same_text(const char *a, const char *b)
 {
@@ -52,7 +52,7 @@ static bool same_state(const struct py_state *a, const struct py_state *b)
 	return a->interpreter == b->interpreter && a->holds_gil == b->holds_gil && a->collects == b->collects;
 }
 
-/* Locks that do not say who holds them are alike. */
+/* Locks with unknown holders count as equal. */
 static bool same_wait(const struct backtrace_wait *a, const struct backtrace_wait *b)
 {
 	if (!same_text(a->call, b->call) || a->n_descriptors != b->n_descriptors || a->n_more != b->n_more ||
@@ -120,7 +120,7 @@ static int compare_hashed(const void *a, const void *b)
 	return left->index < right->index ? -1 : left->index > right->index;
 }
 
-/* Sorts @items. Those alike are looked for among the leaders of the same hash, of which there are few. */
+/* Sorts @items. Compares only with the few leaders of the same hash. */
 static size_t *lead(struct hashed *items, size_t n, bool (*is_same)(const void *data, size_t left, size_t right),
 		    const void *data)
 {

@@ -16,11 +16,11 @@
 enum {
 	KERNEL_NAME_BYTES = 15,
 	MAX_ALIKE_NAMED = 12,
-	LONG_VALUE = 48, /* shorter ones are as short as what refers to them */
+	LONG_VALUE = 48, /* always print shorter values: a reference to them would be as long */
 	MAX_SEEN = 4096,
 };
 
-/* The colours that the report has, too. */
+/* The report uses the same colours. */
 enum style { STYLE_PLAIN, STYLE_HEAD, STYLE_PYTHON, STYLE_BUILTIN, STYLE_NATIVE };
 
 static const char *const styles[] = {
@@ -28,7 +28,7 @@ static const char *const styles[] = {
 	[STYLE_BUILTIN] = "\033[32m", [STYLE_NATIVE] = "\033[33m",
 };
 
-/* A variable whose value has been printed. */
+/* A variable that was printed with its value. */
 struct seen {
 	const struct py_local *local;
 	const char *function;
@@ -38,7 +38,7 @@ struct seen {
 struct page {
 	FILE *out;
 	bool colour;
-	struct seen *seen; /* MAX_SEEN of them */
+	struct seen *seen; /* array of MAX_SEEN */
 	size_t n_seen;
 };
 
@@ -86,7 +86,7 @@ const char *print_lock(enum backtrace_lock lock)
 	return names[lock];
 }
 
-/* Of a longer name the kernel keeps the beginning (TASK_COMM_LEN), maybe with a part of a character. */
+/* The kernel truncates names (TASK_COMM_LEN), maybe within a character. */
 bool print_is_same_name(const char *kernel, const char *python)
 {
 	size_t n = strlen(kernel);
@@ -155,7 +155,7 @@ static void put_python_state(const struct page *page, const struct py_state *sta
 		fputs(", while garbage is collected", page->out);
 }
 
-/* What is missing of a stack of which all should be there. */
+/* Describe what is missing from a stack that should be complete. */
 static void put_shortcomings(const struct page *page, const struct backtrace_thread *thread)
 {
 	bool is_whole = thread->end == STACK_COMPLETE || thread->end == STACK_COMPLETED;
@@ -299,7 +299,7 @@ static void put_frame(const struct page *page, const struct backtrace_frame *fra
 
 static void put_task_name(const struct page *page, const struct backtrace_task *task)
 {
-	/* Without a name a task is known by its coroutine. */
+	/* A task without a name is shown by its coroutine. */
 	const char *name = task->n_frames > 0 ? task->frames[task->n_frames - 1].name : "?";
 
 	fputc('"', page->out);
@@ -307,7 +307,7 @@ static void put_task_name(const struct page *page, const struct backtrace_task *
 	fputc('"', page->out);
 }
 
-/* What follows the first of some that look alike; @name puts the one at a place. */
+/* List the other members of a group; @name writes one of them. */
 static void put_alike(const struct page *page, const size_t *leaders, size_t n, size_t leader, const char *what,
 		      void (*name)(const struct page *page, const void *data, size_t i), const void *data)
 {
@@ -378,8 +378,10 @@ static int put_tasks(const struct page *page, const struct backtrace_thread *thr
 	return 0;
 }
 
-/* Where an object has been printed; NULL: nowhere. Another one may have come to its address since then, with another
- * value. */
+/*
+ * The earlier print of an object with this value; NULL: none. The address may hold another object with another value by
+ * now.
+ */
 static const struct seen *find_seen(const struct page *page, const struct py_local *local)
 {
 	for (size_t i = 0; i < page->n_seen; i++)
@@ -409,7 +411,7 @@ static void put_value(struct page *page, const struct py_local *local, const cha
 	fputs(" above>", page->out);
 }
 
-/* "name = value" below the frame, and what was left out. */
+/* Print "name = value" below the frame, and the number of omitted variables. */
 static void put_locals(struct page *page, const struct py_locals *locals, const char *function, pid_t tid)
 {
 	for (size_t i = 0; i < locals->n; i++) {

@@ -129,7 +129,7 @@ static void put_thread(struct json *json, const struct backtrace_thread *thread)
 	to_json_object_end(json);
 }
 
-/* What is known of a process, without its threads. @backtrace: NULL: nothing is. */
+/* Write a process without its threads. @backtrace NULL: nothing is known. */
 static void put_process(struct json *json, const struct backtrace *backtrace, const struct backtrace_place *place)
 {
 	static const struct backtrace nothing;

@@ -48,7 +48,7 @@ static int compare(const void *a, const void *b)
 	return x->pid < y->pid ? -1 : x->pid > y->pid;
 }
 
-/* All processes, by their parents. */
+/* Read all processes with their parents. */
 static int read_all(struct table *ret)
 {
 	CLEANUP(closedirp) DIR *folder = opendir("/proc");
@@ -84,7 +84,7 @@ static size_t first_child(const struct table *all, pid_t parent)
 	return low;
 }
 
-/* Ids that were reused while they were read could make a circle: none is taken twice. */
+/* PIDs reused during the scan could form a cycle: add none twice. */
 static bool has(const struct table *table, pid_t pid)
 {
 	for (size_t i = 0; i < table->n; i++)

@@ -12,7 +12,7 @@
 
 #include "base/util.h"
 
-/* Without one, looking takes longer: no more than that. */
+/* A missing cache only makes lookups slower. */
 static int open_cache(struct backtrace_session *session)
 {
 	return symbol_cache_open(&session->cache) == -ENOMEM ? -ENOMEM : 0;
@@ -63,7 +63,7 @@ void backtrace_session_keep(struct backtrace_session *session)
 			symbol_module_keep(session->symbols[i].symbols);
 }
 
-/* Room for all modules that there are by now. */
+/* Make room for all modules known by now. */
 static int make_room(struct backtrace_session *session)
 {
 	size_t n = module_table_size(session->modules);
@@ -93,7 +93,7 @@ int session_symbols(struct backtrace_session *session, struct module *module, st
 		struct build_id id = { .n_bytes = 0 };
 
 		entry->tried = true;
-		(void)module_build_id(module, &id); /* without one it is known by its path only */
+		(void)module_build_id(module, &id); /* without a build-id, only the path identifies it */
 		r = symbol_module_open_mapped(module, &id, session->search, &entry->symbols);
 		if (r == -ENOMEM)
 			return r;

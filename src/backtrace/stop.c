@@ -28,8 +28,8 @@
 #include "base/util.h"
 
 enum {
-	PATIENCE_MS = 5000,      /* it may have to wait for a processor */
-	PATIENCE_ASLEEP_MS = 50, /* in uninterruptible sleep, whenever it was looked at */
+	PATIENCE_MS = 5000,      /* the thread may have to wait for a processor */
+	PATIENCE_ASLEEP_MS = 50, /* limit for a thread that is always found in uninterruptible sleep */
 	LOOK_AGAIN_MS = 5,
 };
 
@@ -43,7 +43,7 @@ void stop_prepare(void)
 	pthread_sigmask(SIG_BLOCK, &child, NULL);
 }
 
-/* False: there were none for a while. */
+/* False: no SIGCHLD within LOOK_AGAIN_MS. */
 static bool wait_for_news(void)
 {
 	const struct timespec a_while = { .tv_nsec = LOOK_AGAIN_MS * 1000000L };
@@ -63,14 +63,14 @@ static bool is_over(struct patience *patience, pid_t pid, pid_t tid)
 	uint64_t now = monotonic_ns();
 	struct proc_stat stat;
 
-	/* One that has gone is for waitpid() to tell. */
+	/* waitpid() reports a thread that has ended. */
 	if (proc_stat_read(pid, tid, &stat) < 0 || stat.state != 'D')
 		patience->asleep_since_ns = now;
 	return now - patience->asleep_since_ns >= PATIENCE_ASLEEP_MS * 1000000ull ||
 	       now - patience->since_ns >= PATIENCE_MS * 1000000ull;
 }
 
-/* It has come to stand, or has ended. */
+/* The thread has stopped or ended. */
 static int take_status(struct stop *stop, int status)
 {
 	if (!WIFSTOPPED(status))
@@ -141,7 +141,7 @@ int stop_registers(const struct stop *stop, struct regs *ret)
 
 uint64_t stop_end(const struct stop *stop)
 {
-	/* One that was killed meanwhile needs no letting go. */
+	/* Fails only if the thread was killed meanwhile. */
 	(void)ptrace(PTRACE_DETACH, stop->tid, NULL, (void *)(intptr_t)stop->signal);
 	return monotonic_ns() - stop->since_ns;
 }

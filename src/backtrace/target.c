@@ -28,7 +28,7 @@ void target_freep(struct target **target)
 	target_free(*target);
 }
 
-/* Whether its memory may be read, which a process' maps alone do not tell. */
+/* Check that memory is readable, which readable maps do not guarantee. */
 static int check_memory(struct target *target)
 {
 	const struct mapping *first = address_space_nth(target->space, 0);
@@ -98,7 +98,7 @@ static bool is_whole(const struct target *target)
 	return target->walked.end == STACK_COMPLETE || target->walked.end == STACK_COMPLETED;
 }
 
-/* A walk that ended early may have met code that was mapped only after the maps were read. */
+/* If the walk ended early, code may have been mapped after the maps were read. */
 static int unwind(struct target *target, const struct sample *sample)
 {
 	unsigned before = address_space_generation(target->space);
@@ -129,7 +129,7 @@ int target_stack(struct target *target, pid_t tid, const struct regs *regs, stru
 	ssize_t n;
 	int r;
 
-	/* Short at the end of its mapping. */
+	/* The read is shorter at the end of a mapping. */
 	n = remote_read_some(target->remote, RADDR(regs->value[MACHINE_REG_SP]), target->stack_bytes,
 			     SAMPLE_STACK_BYTES);
 	sample.stack_bytes = n > 0 ? (size_t)n : 0;

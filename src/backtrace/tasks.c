@@ -17,7 +17,7 @@ void backtrace_tasks_done(struct backtrace_thread *thread)
 	free(thread->tasks);
 }
 
-/* How many of a stack's frames, from the innermost on, are a coroutine's and what that called. */
+/* Number of innermost frames that belong to a coroutine and its callees. */
 static size_t frames_within(const struct frame *frames, size_t n, uint64_t coroutine)
 {
 	for (size_t i = 0; coroutine != 0 && i < n; i++)
@@ -26,7 +26,7 @@ static size_t frames_within(const struct frame *frames, size_t n, uint64_t corou
 	return 0;
 }
 
-/* Coroutines that wait. */
+/* Name the frames of suspended coroutines. */
 static int name_waiting(struct frame_names *names, const struct backtrace_options *options,
 			const struct py_frame *python, size_t n, struct backtrace_task *ret)
 {

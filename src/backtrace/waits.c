@@ -15,7 +15,7 @@
 #include "base/util.h"
 #include "base/wait_call.h"
 
-/* Of a stack: the functions that lock, and those of libc that wait. */
+/* Words of stack that hold the functions that lock, and libc's waiting functions. */
 enum { LOCKING_WORDS = 512 };
 
 void backtrace_wait_done(struct backtrace_wait *wait)
@@ -111,7 +111,7 @@ static pid_t find_ident(struct backtrace *backtrace, struct target *target, cons
 	for (size_t i = 0; i < backtrace->n_threads; i++)
 		if (backtrace->threads[i].is_python && backtrace->threads[i].python.ident == ident)
 			return backtrace->threads[i].tid;
-	/* One thread was asked for, and another one holds it. */
+	/* With a single requested thread, another thread may hold the lock. */
 	for (size_t i = 0; i < n_tids; i++)
 		if (target_state(target, tids[i], &state) && state.ident == ident)
 			return tids[i];
@@ -154,7 +154,7 @@ void backtrace_find_holders(struct backtrace *backtrace, struct target *target, 
 			wait->holder = find_gil_holder(backtrace, thread);
 		} else if (wait->lock == LOCK_MUTEX) {
 			wait->holder = find_own(backtrace->pid, tids, n_tids, wait->owner_own);
-			if (wait->holder == 0) /* then it is none */
+			if (wait->holder == 0) /* then it is no mutex */
 				wait->lock = LOCK_UNKNOWN;
 		} else if (wait->lock == LOCK_RECURSIVE && wait->owner_ident != 0) {
 			wait->holder = find_ident(backtrace, target, tids, n_tids, wait->owner_ident);
