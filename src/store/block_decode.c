@@ -25,7 +25,7 @@ enum { CRC_BYTES = 4 };
 
 /* ---- Planes ---- */
 
-/* One plane of n values; @to: room for n bytes. */
+/* Read a plane of n values; @to: n bytes. */
 static int read_plane(struct block *block, struct cursor *from, size_t n, uint8_t *to)
 {
 	uint64_t coding = cursor_fixed(from, 1);
@@ -66,7 +66,7 @@ static int read_values(struct block *block, struct cursor *from, size_t n, uint6
 	return r;
 }
 
-/* How many entries a dictionary has: no more than there are rows. */
+/* Number of entries in a dictionary: at most the number of rows. */
 static int read_count(struct block *block, struct cursor *from, size_t least, size_t *ret)
 {
 	uint64_t n = cursor_leb128(from);
@@ -139,7 +139,7 @@ static int load_stack_ids(struct block *block, struct cursor *from)
 	return r;
 }
 
-/* Without a dictionary each row has an entry of its own. */
+/* Without a dictionary, each row has its own entry. */
 static int load_stacks(struct block *block, struct cursor *from, uint64_t *to)
 {
 	int r;
@@ -175,7 +175,7 @@ static uint64_t unzigzag(uint64_t value)
 	return value >> 1 ^ -(value & 1);
 }
 
-/* @keys: below n_keys; the CPU or thread that a row's time is told from the last one of. */
+/* Times are relative to the last row with the same key, a CPU or thread. @keys: below n_keys. */
 static int add_up(const uint64_t *keys, uint64_t n_keys, size_t n, uint64_t first, uint64_t step, uint64_t *times)
 {
 	CLEANUP(freep) uint64_t *last = malloc(n_keys * sizeof *last);
@@ -199,7 +199,7 @@ static void add_up_rows(size_t n, uint64_t first, uint64_t step, uint64_t *times
 	}
 }
 
-/* Beyond it is no time that SQL's numbers can hold. */
+/* Reject times beyond the range of SQL's numbers. */
 static int check_times(const struct block *block, uint64_t *times)
 {
 	int r;
@@ -292,7 +292,7 @@ static int make_room(struct block *block, size_t n_rows)
 	return 0;
 }
 
-/* Behind the bytes there is room for a plane. */
+/* Leave space for a plane after the bytes. */
 static int keep_bytes(struct block *block, const void *bytes, size_t n_bytes)
 {
 	size_t room = n_bytes + BLOCK_MAX_ROWS;
@@ -376,7 +376,7 @@ void block_row(const struct block *block, size_t i, struct sample_row *ret)
 		.weight = block->values[BLOCK_WEIGHT][i],
 		.stack = (int64_t)block->stacks[block->values[BLOCK_STACK][i]],
 	};
-	/* Checked when they were loaded. */
+	/* The flags were checked at loading. */
 	block_unflags(block->flags[block->values[BLOCK_FLAGS][i]], ret);
 }
 

@@ -22,7 +22,7 @@
 
 enum {
 	ZSTD_LEVEL = 3,
-	HASH_BITS = 14, /* slots for at most BLOCK_ROWS keys */
+	HASH_BITS = 14, /* hash table for up to BLOCK_ROWS keys */
 	ASKED_STEPS = 509,
 	CRC_AT = 1,
 	BODY_AT = 5,
@@ -31,7 +31,7 @@ _Static_assert(1 << HASH_BITS >= 2 * BLOCK_ROWS, "a free slot is always found");
 
 struct slot {
 	uint64_t high, low;
-	uint32_t index_1; /* 0: free */
+	uint32_t index_1; /* index plus 1; 0: free */
 };
 
 struct block_encoder {
@@ -42,9 +42,9 @@ struct block_encoder {
 	uint64_t dictionary[BLOCK_ROWS], dictionary_low[BLOCK_ROWS];
 	size_t n_dictionary;
 	uint64_t times[BLOCK_ROWS]; /* of the rows, in ticks */
-	uint64_t last[BLOCK_ROWS];  /* time of the last row with that key */
+	uint64_t last[BLOCK_ROWS];  /* by key: time of the last row */
 	struct slot slots[1 << HASH_BITS];
-	size_t n_slots; /* of these in use: a power of two */
+	size_t n_slots; /* slots in use: power of two */
 };
 
 int block_encoder_new(struct block_encoder **ret)
@@ -89,7 +89,7 @@ static int put_plane(struct block_encoder *encoder, const uint8_t *plane, size_t
 		r = put_byte(to, 0);
 		return r < 0 ? r : put_byte(to, plane[0]);
 	}
-	/* No room: it does not get smaller. */
+	/* On error the data did not shrink. */
 	packed = ZSTD_compressCCtx(encoder->zstd, encoder->packed, n, plane, n, ZSTD_LEVEL);
 	if (ZSTD_isError(packed) || packed + 2 >= n) {
 		r = put_byte(to, 1);
@@ -123,7 +123,7 @@ static int put_values(struct block_encoder *encoder, const uint64_t *values, siz
 
 /* ---- Dictionaries ---- */
 
-/* @n: how many there may be. A small block shall not cost what a large one does. */
+/* @n: maximum number of keys. Sized so that a small block is cheap. */
 static void forget_keys(struct block_encoder *encoder, size_t n)
 {
 	encoder->n_slots = 64;
@@ -133,7 +133,7 @@ static void forget_keys(struct block_encoder *encoder, size_t n)
 	encoder->n_dictionary = 0;
 }
 
-/* Index of a key, in the order of their first rows. */
+/* Index of a key; keys are numbered in the order of their first rows. */
 static uint32_t index_of(struct block_encoder *encoder, uint64_t high, uint64_t low)
 {
 	size_t mask = encoder->n_slots - 1;
@@ -189,7 +189,7 @@ static int compare_numbers(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-/* Indices into the ascending ids: bytes then agree where stacks that were made together come together. */
+/* Write indices into sorted ids: stacks that were created together then have similar bytes. */
 static int encode_stack_indices(struct block_encoder *encoder, size_t n, struct bytes *to)
 {
 	size_t n_ids = encoder->n_dictionary;
@@ -213,7 +213,7 @@ static int encode_stack_indices(struct block_encoder *encoder, size_t n, struct 
 	return r < 0 ? r : put_values(encoder, encoder->values, n, to);
 }
 
-/* With a dictionary, and without one where that is shorter. */
+/* Encode with and without a dictionary; the shorter one wins. */
 static int encode_stacks(struct block_encoder *encoder, const struct sample_row *rows, size_t n)
 {
 	struct bytes *to = &encoder->columns[BLOCK_STACK];
@@ -250,7 +250,7 @@ static uint64_t zigzag(uint64_t difference)
 	return difference << 1 ^ (uint64_t)((int64_t)difference >> 63);
 }
 
-/* encoder->bases: by row the time it is told from. */
+/* encoder->bases: the time to which each row's time is relative. */
 static void find_bases(struct block_encoder *encoder, const struct sample_row *rows, size_t n, enum time_base base)
 {
 	forget_keys(encoder, n);
@@ -265,7 +265,7 @@ static void find_bases(struct block_encoder *encoder, const struct sample_row *r
 	}
 }
 
-/* The usual step, which leaves small numbers: the median, of some. */
+/* The median of some steps: subtracting it leaves small numbers. */
 static uint64_t usual_step(struct block_encoder *encoder, size_t n)
 {
 	size_t n_asked = MIN(n, (size_t)ASKED_STEPS);
@@ -279,7 +279,7 @@ static uint64_t usual_step(struct block_encoder *encoder, size_t n)
 	return encoder->other[n_asked / 2] - (UINT64_C(1) << 63);
 }
 
-/* Into encoder->keys what is left of the times; returns bits they take. */
+/* Store the remaining differences in encoder->keys; returns the bits they need. */
 static uint64_t tell_times(struct block_encoder *encoder, size_t n, uint64_t step)
 {
 	uint64_t n_bits = 0;
@@ -350,7 +350,7 @@ static int encode_weights(struct block_encoder *encoder, const struct sample_row
 	return r < 0 ? r : put_values(encoder, encoder->values, n, &encoder->columns[BLOCK_WEIGHT]);
 }
 
-/* ---- All of it ---- */
+/* ---- Blocks ---- */
 
 static int (*const encode_column[BLOCK_N_COLUMNS])(struct block_encoder *encoder, const struct sample_row *rows,
 						   size_t n) = {

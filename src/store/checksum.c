@@ -24,7 +24,7 @@ enum { MAX_TABLES = 4096 };
 
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
-/* Eight bytes in one step: a bijection of the sum, and of what is added. */
+/* Add eight bytes: a bijection of the sum, and of the added word. */
 static void add_word(uint64_t *sum, uint64_t word)
 {
 	*sum = mix64((*sum ^ word) * PRIME + 1);
@@ -88,7 +88,7 @@ static int add_rows(sqlite3 *db, const char *sql, uint64_t *sum)
 	return store_read_errno(db, code);
 }
 
-/* Rows that have a number of their own are known by it, too: samples are. */
+/* Rows with a rowid include it in the sum, such as samples. */
 static int add_table(sqlite3 *db, const char *name, bool has_rowid, uint64_t *sum)
 {
 	bool is_counter = strcmp(name, "counter") == 0;
@@ -110,7 +110,7 @@ static bool has_rowid(sqlite3 *db, const char *table)
 
 static int add_tables(sqlite3 *db, uint64_t *sum)
 {
-	/* Not pragma_table_list, which takes all views apart to count their columns. */
+	/* Not pragma_table_list: it expands all views to count their columns. */
 	static const char sql[] = "SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 ORDER BY name";
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *tables = NULL;
 	const char *name;
@@ -127,7 +127,7 @@ static int add_tables(sqlite3 *db, uint64_t *sum)
 	return r < 0 ? r : store_read_errno(db, code);
 }
 
-/* All tables, their definitions, and what says that it is a recording. */
+/* Sum all tables, their definitions, and the values that identify a recording. */
 static int add_up(sqlite3 *db, int64_t *ret)
 {
 	static const char *const others[] = {

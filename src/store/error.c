@@ -16,7 +16,7 @@
 #include "src/store/store_private.h"
 
 static const struct {
-	int sqlite_code; /* an extended code, or a primary one for all of its kind */
+	int sqlite_code; /* an extended code, or a primary code for all its extended codes */
 	int error;
 } conversions[] = {
 	{ SQLITE_OK, 0 },
@@ -43,7 +43,7 @@ static const struct {
 	{ SQLITE_MISUSE, EINVAL },
 };
 
-/* What a failed system call may have said; anything else is a stale errno. */
+/* errno values that failed system calls set here; others are stale. */
 static const int believable[] = { ENOSPC, EDQUOT, EFBIG,   EACCES, EPERM,  EROFS,
 				  ENOENT, EISDIR, ENOTDIR, EMFILE, ENFILE, ENOMEM };
 
@@ -55,7 +55,7 @@ static bool is_believable(int error)
 	return false;
 }
 
-/* What a file of the connection keeps of its last failed system call; 0: none failed. */
+/* The errno that a file of the connection saved; 0: none. */
 static int last_errno(sqlite3 *db, int which_file)
 {
 	sqlite3_file *file = NULL;
@@ -63,7 +63,7 @@ static int last_errno(sqlite3 *db, int which_file)
 
 	if (sqlite3_file_control(db, "main", which_file, &file) != SQLITE_OK || !file)
 		return 0;
-	/* Neither a file that is not open nor one in memory can be asked. */
+	/* A file that is not open, or in memory, has no methods. */
 	if (!file->pMethods || !file->pMethods->xFileControl)
 		return 0;
 	if (file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &error) != SQLITE_OK)
@@ -71,7 +71,7 @@ static int last_errno(sqlite3 *db, int which_file)
 	return error;
 }
 
-/* A connection does not always know: a COMMIT that fails leaves it to the files. */
+/* A connection may not know the errno: after a failed COMMIT, only the files do. */
 static int system_error(sqlite3 *db)
 {
 	if (!db)
@@ -85,7 +85,7 @@ static int system_error(sqlite3 *db)
 	return EIO;
 }
 
-/* SQLite keeps no errno of the log's index. It grows by 32 KiB at a time (sqlite.org/walformat.html). */
+/* SQLite saves no errno for the log's index, which grows by 32 KiB (sqlite.org/walformat.html). */
 static int index_error(void)
 {
 	struct rlimit limit;
@@ -121,7 +121,7 @@ int store_exec(sqlite3 *db, const char *sql)
 
 static const struct {
 	int error;
-	const char *before, *after; /* the path stands between them */
+	const char *before, *after; /* texts around the path */
 } sentences[] = {
 	{ ENOENT, "",
 	  " does not exist: check the name and its folder, or make a recording with"
@@ -159,7 +159,7 @@ static const struct {
 	{ EMFILE, "too many open files for ", ": raise the limit with 'ulimit -n'" },
 };
 
-/* A long path loses its beginning rather than the sentence its end. */
+/* Shorten a long path at its beginning, so that the sentence stays complete. */
 static void write_sentence(const char *before, const char *path, const char *after, char *to, size_t n_bytes)
 {
 	size_t room = n_bytes - 1, used = strlen(before) + strlen(after), n = strlen(path);

@@ -30,7 +30,7 @@ int store_set_run_event(struct store *store, const char *event, bool counts, uin
 	return r;
 }
 
-/* SQLite's names do not tell capitals apart. */
+/* SQLite's names are case-insensitive. */
 static bool is_taken(const struct field_column *columns, size_t n, const char *name)
 {
 	if (sqlite3_stricmp(name, "sample") == 0)
@@ -41,7 +41,7 @@ static bool is_taken(const struct field_column *columns, size_t n, const char *n
 	return false;
 }
 
-/* "CREATE TABLE ...", to be freed with sqlite3_free(); NULL: no memory. */
+/* Returns "CREATE TABLE ...", to free with sqlite3_free(); NULL: out of memory. */
 static char *table_sql(const char *name, const struct field_column *columns, size_t n)
 {
 	sqlite3_str *sql = sqlite3_str_new(NULL);
@@ -97,7 +97,7 @@ static int bind_value(sqlite3_stmt *statement, int column, const struct field_va
 	case FIELD_NULL:
 		break;
 	}
-	return SQLITE_OK; /* what is not bound is NULL */
+	return SQLITE_OK; /* unbound values are NULL */
 }
 
 int store_put_fields(struct store *store, const struct field_value *values, size_t n)

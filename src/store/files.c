@@ -36,12 +36,12 @@
 
 #define LOCK_BYTE (INT64_C(1) << 62)
 
-/* The database comes first: it is the one whose renaming can be refused. */
+/* The database comes first: renaming it is the step that may be refused. */
 static const char *const suffixes[] = { "", BESIDE_JOURNAL, BESIDE_WAL, BESIDE_SHM };
 
 /* ---- Names ---- */
 
-/* "NAME" INFIX SUFFIX, in a buffer of a name's size. */
+/* "NAME" INFIX SUFFIX, in a buffer of NAME_MAX + 1 bytes. */
 static int file_name(const struct place *place, const char *infix, size_t n, char *to)
 {
 	int n_bytes = snprintf(to, NAME_MAX + 1, "%s%s%s", place->name, infix, suffixes[n]);
@@ -73,7 +73,7 @@ int files_remove(const struct place *place)
 	return first_error;
 }
 
-/* Rename the n-th file; where there is none, none is left at the target either. */
+/* Rename the n-th file. If it is missing, remove the target. */
 static int move_nth(const struct place *place, const char *from_infix, const char *to_infix, size_t n)
 {
 	char from[NAME_MAX + 1], to[NAME_MAX + 1];
@@ -114,7 +114,7 @@ static int lock(int fd, short type)
 	return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
 }
 
-/* -EBUSY when the name has come to mean another file than the one locked. */
+/* -EBUSY: the name now refers to another file than the locked one. */
 static int check_same(int fd, const struct place *place)
 {
 	struct stat st;
@@ -135,7 +135,7 @@ static int open_regular(const struct place *place, int flags)
 	return S_ISREG(st.st_mode) ? TAKE_FD(fd) : S_ISDIR(st.st_mode) ? -EISDIR : -ENXIO;
 }
 
-/* A file that may only be read can still be in the way: then a read lock has to do. */
+/* An existing file may be read-only for us: then take a read lock. */
 static int open_locked(const struct place *place, int *ret_fd)
 {
 	CLEANUP(closep) int fd = -1;
@@ -187,7 +187,7 @@ int files_restore_old(const struct place *place)
 	return move_all(place, ".old", "");
 }
 
-/* -PLACE_EOTHERS_BESIDE where somebody has put something beside the database that is not its owner's. */
+/* -PLACE_EOTHERS_BESIDE: a file beside the database does not belong to its owner. */
 static int check_beside(const struct place *place, const struct stat *database)
 {
 	for (size_t i = 1; i < N_ELEMENTS(suffixes); i++) {
@@ -234,7 +234,7 @@ bool files_is_locked(const char *path)
 	return fd >= 0 && fcntl(fd, F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
 }
 
-/* A log without its database is of no use to anybody, and would be taken for the new one's. */
+/* Remove a log without database: SQLite would use it for the new one. */
 static int remove_orphans(const struct place *place)
 {
 	int r;
@@ -257,7 +257,7 @@ int files_create(const struct place *place, int *ret_fd)
 	if (r == 0)
 		r = check_same(fd, place);
 	if (r == -EBUSY)
-		return r; /* someone else has taken it over: theirs to remove */
+		return r; /* another process has replaced the file and removes it */
 	if (r == 0)
 		r = remove_orphans(place);
 	if (r < 0) {

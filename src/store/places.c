@@ -13,7 +13,7 @@
 
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
-/* Frames that inlining adds begin at 2^32. */
+/* Frames of inlined functions are numbered from 2^32 on. */
 #define MAX_FRAME (INT64_C(1) << 40)
 
 static bool is_id(sqlite3_stmt *statement, int column, int64_t max)
@@ -28,7 +28,7 @@ static const char *text(sqlite3_stmt *statement, int column)
 	return (const char *)sqlite3_column_text(statement, column);
 }
 
-/* Hand each row of a question to @take. */
+/* Pass each row of a query to @take. */
 static int each_row(struct store *store, const char *sql, int (*take)(void *context, sqlite3_stmt *row), void *context)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;
@@ -71,7 +71,7 @@ int store_each_module(struct store *store, int (*take)(void *data, const struct 
 	return each_row(store, "SELECT module, path, build_id FROM module ORDER BY module", take_module, &taker);
 }
 
-/* Places that a stack refers to; frames that inlining made are part of one of them. */
+/* Addresses that stacks refer to; frames of inlined functions belong to one of them. */
 static const char places_sql[] =
 	"SELECT frame.frame, frame.function, frame.module, frame.inlined_into, frame.kind = 'kernel',"
 	" frame.address, frame.line, frame.is_eval, function.name GLOB '*+0x*'"

@@ -30,7 +30,7 @@ static void loader_done(struct loader *loader)
 	free(loader->inlined.items);
 }
 
-/* Each after those that it refers to. */
+/* Each table comes after those it refers to. */
 static const struct {
 	const char *sql;
 	int (*load)(struct loader *loader);
@@ -88,7 +88,7 @@ static int resolve(struct loader *loader)
 	return 0;
 }
 
-/* Files of before have no such columns: theirs are nanoseconds. */
+/* Older files lack these columns and contain nanoseconds. */
 static int load_unit(struct loader *loader)
 {
 	static const char sql[] = "SELECT event FROM run WHERE unit = 'count'";

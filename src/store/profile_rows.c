@@ -17,8 +17,8 @@
 /* ---- From ids to indices ---- */
 
 /*
- * Ids are dense in what our writer made: then an id's index is its distance
- * from the first. Other ids are searched for; the rows come in their order.
+ * Our writer assigns dense ids: then an id's index is its distance from the first. Search for other ids; rows are
+ * sorted by id.
  */
 int row_index_add(struct row_index *map, int64_t id)
 {
@@ -59,7 +59,7 @@ int row_index_find(const struct row_index *map, int64_t id, int32_t *ret)
 	return 0;
 }
 
-/* ---- Values of the row at hand ---- */
+/* ---- Values of the current row ---- */
 
 bool row_is_null(const struct loader *loader, int column)
 {
@@ -122,7 +122,7 @@ int row_time(const struct loader *loader, int column, uint64_t *ret_ns)
 	return 0;
 }
 
-/* A reference where the row may come later: then -1, and noted. */
+/* A reference to a row that may come later: return -1 and note it. */
 static int get_forward(const struct loader *loader, int column, const struct row_index *map, size_t from,
 		       struct forwards *later, int32_t *ret)
 {
@@ -142,7 +142,7 @@ static int get_forward(const struct loader *loader, int column, const struct row
 	return 0;
 }
 
-/* One of the words that an enumeration is stored as. */
+/* Parse an enumeration stored as a word. */
 static int get_kind(const struct loader *loader, int column, enum frame_kind *ret)
 {
 	const char *text = (const char *)sqlite3_column_text(loader->row, column);
@@ -190,14 +190,14 @@ int load_function(struct loader *loader)
 		r = row_integer(loader, 6, INT32_MIN, INT32_MAX, &first_line);
 	if (r < 0)
 		return r;
-	/* A program may make code objects that say anything. */
+	/* Code objects may contain any values. */
 	function->first_line = (int32_t)MAX(first_line, 0);
 	if (!function->name)
 		return -EBADMSG;
 	return row_index_add(&loader->functions, sqlite3_column_int64(loader->row, 0));
 }
 
-/* What a place is called whose function is not known; as in the view named_frame. */
+/* Name of a frame without a known function, as in the view named_frame. */
 static int name_place(struct loader *loader, const struct profile_frame *frame, uint64_t address, const char **ret)
 {
 	CLEANUP(freep) char *text = NULL;

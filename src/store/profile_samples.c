@@ -61,7 +61,7 @@ static int find_thread(struct loader *loader, int32_t pid, int32_t tid, int32_t 
 	return 0;
 }
 
-/* Samples come in runs of a thread. */
+/* Consecutive samples often have the same thread. */
 static int load_sample_thread(struct loader *loader, int32_t *ret)
 {
 	const struct profile *profile = loader->profile;
@@ -104,7 +104,7 @@ static int load_state(const struct loader *loader, int column, enum thread_state
 	return text && *ret == STATE_NONE ? -EBADMSG : 0;
 }
 
-/* What the row says besides weight and time, which have no address: nothing is lost to alignment. */
+/* Load all columns except weight and time: these fields are packed, so they have no address to pass. */
 static int load_what(struct loader *loader, struct profile_sample *sample)
 {
 	enum verdict verdict = VERDICT_EXACT;

@@ -31,7 +31,7 @@ bool profile_has_samples(sqlite3 *db)
 	return has;
 }
 
-/* On lines of its own, so that a comment at its end is one; nothing may follow it. */
+/* On its own line, so that a trailing comment ends there; nothing may follow the condition. */
 static int check_where(sqlite3 *db, const char *where)
 {
 	char *sql = sqlite3_mprintf("SELECT 1 FROM sample WHERE (\n%s\n)", where);

@@ -36,14 +36,14 @@
 #include "base/util.h"
 #include "src/store/beside.h"
 
-/* Where SQLite locks: of a database from the first gigabyte on, of NAME-shm in the index' header. */
+/* Positions of SQLite's locks: in a database from 1 GiB on, in NAME-shm inside the index header. */
 #define PENDING_BYTE INT64_C(0x40000000)
 enum { PENDING_BYTES = 1, RESERVED_AT = 1, SHARED_AT = 2, SHARED_BYTES = 510 };
 enum { INDEX_LOCKS = 120, READ_LOCK_0 = 3, READ_LOCK_4 = 7, LIVE_LOCK = 8 };
 
 /*
- * Where things stand in NAME-shm and in the log: the salt, which tells one run through the log from the next; and how
- * many frames are complete.
+ * Offsets in NAME-shm and in the log: the salt, which changes each time the log starts again, and the number of
+ * complete frames.
  */
 enum {
 	INDEX_BYTES = 48,
@@ -56,15 +56,15 @@ enum {
 
 struct read_file {
 	sqlite3_file base;
-	const char *name;        /* SQLite's, as long as the file is open */
-	int fd;                  /* -1: there is no such file: nothing can be read from it */
-	int index_fd;            /* of a database: its NAME-shm, for locks; -1: none */
+	const char *name;        /* owned by SQLite while the file is open */
+	int fd;                  /* -1: the file does not exist and reads as empty */
+	int index_fd;            /* database only: NAME-shm, for locks; -1: none */
 	int lock;                /* SQLITE_LOCK_... */
-	int error;               /* errno of the last call that failed */
-	struct read_file *other; /* of a database its log, of a log its database; NULL: not open */
+	int error;               /* errno of the last failed call */
+	struct read_file *other; /* the database's log or the log's database; NULL: not open */
 	bool is_log;
-	bool is_old;  /* a log of which all is in the database */
-	bool has_log; /* a database whose log is locked */
+	bool is_old;  /* a log that is completely in the database */
+	bool has_log; /* a database with a locked log */
 };
 
 static sqlite3_vfs *usual_vfs(void)
@@ -72,9 +72,9 @@ static sqlite3_vfs *usual_vfs(void)
 	return sqlite3_vfs_find(NULL);
 }
 
-/* ---- Finding files ---- */
+/* ---- Find files ---- */
 
-/* A descriptor, or negative errno; -ENXIO: no regular file. */
+/* Returns a descriptor or negative errno; -ENXIO: no regular file. */
 static int open_regular(const char *name, struct stat *ret)
 {
 	CLEANUP(closep) int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
@@ -84,7 +84,7 @@ static int open_regular(const char *name, struct stat *ret)
 	return S_ISREG(ret->st_mode) ? TAKE_FD(fd) : -ENXIO;
 }
 
-/* The same of a file beside a database. -ENOENT: there is none that belongs to it. */
+/* Open a file beside a database. -ENOENT: none belongs to it. */
 static int open_beside(const char *name)
 {
 	CLEANUP(freep) char *path = strndup(name, strlen(name) - strlen(beside_suffix(name)));
@@ -114,7 +114,7 @@ static int open_index(const char *name)
 	return fd == -ENOENT ? -1 : fd;
 }
 
-/* ---- A file that is open ---- */
+/* ---- Open files ---- */
 
 static int close_file(sqlite3_file *base)
 {
@@ -127,7 +127,7 @@ static int close_file(sqlite3_file *base)
 	return SQLITE_OK;
 }
 
-/* Bytes beyond the end read as zeros, and SQLite wants to know. */
+/* Bytes beyond the end read as zeros, and SQLite needs to know of a short read. */
 static int read_bytes(sqlite3_file *base, void *to, int n, sqlite3_int64 offset)
 {
 	struct read_file *file = (struct read_file *)base;
@@ -175,8 +175,10 @@ static int sync_nothing(sqlite3_file *base, int flags)
 	return SQLITE_OK;
 }
 
-/* A lock of the open file, which no other descriptor of this process can lose. 0 or negative errno, -EBUSY: another's.
- * */
+/*
+ * Set an OFD lock, which closing another descriptor in this process does not release. Returns 0 or negative errno,
+ * -EBUSY: another process holds it.
+ */
 static int set_lock(int fd, short type, int64_t start, int64_t n_bytes)
 {
 	struct flock range = { .l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = n_bytes };
@@ -195,7 +197,7 @@ static int lock_code(struct read_file *file, int r)
 	return r < 0 ? SQLITE_IOERR_LOCK : SQLITE_OK;
 }
 
-/* Who is about to write holds the pending byte, and keeps new readers out by it. */
+/* A writer keeps new readers out by holding the pending byte. */
 static int lock_file(sqlite3_file *base, int lock)
 {
 	struct read_file *file = (struct read_file *)base;
@@ -225,7 +227,7 @@ static int unlock_file(sqlite3_file *base, int lock)
 	return lock_code(file, set_lock(file->fd, F_UNLCK, PENDING_BYTE, SHARED_AT + SHARED_BYTES));
 }
 
-/* A journal beside a database that somebody holds this lock on is at work, and none to be rolled back. */
+/* If this lock is held, the journal beside the database is active and must not be rolled back. */
 static int check_reserved(sqlite3_file *base, int *ret)
 {
 	struct read_file *file = (struct read_file *)base;
@@ -272,7 +274,7 @@ static int characteristics(sqlite3_file *base)
 	return 0;
 }
 
-/* ---- The index of the log ---- */
+/* ---- Index of the log ---- */
 
 static int map_index(sqlite3_file *base, int page, int n_bytes, int extend, void volatile **ret)
 {
@@ -284,7 +286,7 @@ static int map_index(sqlite3_file *base, int page, int n_bytes, int extend, void
 	return SQLITE_READONLY_CANTINIT;
 }
 
-/* Another connection has NAME-shm open: what stands in it holds. */
+/* Another connection has NAME-shm open, so its contents are valid. */
 static bool is_live(int index_fd)
 {
 	struct flock range = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = INDEX_LOCKS + LIVE_LOCK, .l_len = 1 };
@@ -292,7 +294,7 @@ static bool is_live(int index_fd)
 	return fcntl(index_fd, F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
 }
 
-/* Under the locks of lock_log(), so that no log that has complete frames begins again. */
+/* The caller holds the locks of lock_log(), so a log with complete frames cannot start again. */
 static bool is_old_log(int index_fd, int log_fd)
 {
 	uint8_t index[INDEX_BYTES], log[SALT_BYTES];
@@ -313,8 +315,8 @@ static bool has_name(int fd)
 }
 
 /*
- * The index may have come since the database was opened, or be another one by now. If the names of both are removed
- * (src/top/temporary.c), the open one stays the right one.
+ * The index may have been created or replaced since the database was opened. If both have lost their names
+ * (src/top/temporary.c), the open one is right.
  */
 static int find_index(struct read_file *file)
 {
@@ -354,7 +356,7 @@ static int lock_log(struct read_file *file)
 	return r;
 }
 
-/* The one lock that SQLite asks for here is READ_LOCK_0, shared; see the head of this file for the other. */
+/* SQLite requests only READ_LOCK_0 here, shared; the head of this file explains the other. */
 static int lock_index(sqlite3_file *base, int first, int n, int flags)
 {
 	struct read_file *file = (struct read_file *)base;
@@ -366,7 +368,7 @@ static int lock_index(sqlite3_file *base, int first, int n, int flags)
 	return lock_code(file, unlock_log(file));
 }
 
-/* A log that cannot be locked is about to change: it is taken for an empty one, which SQLite looks at again. */
+/* A log that cannot be locked is about to change: treat it as empty; SQLite checks it again later. */
 static int file_bytes(sqlite3_file *base, sqlite3_int64 *ret)
 {
 	struct read_file *file = (struct read_file *)base, *database = file->is_log ? file->other : NULL;
@@ -415,7 +417,7 @@ static const sqlite3_io_methods methods = {
 	.xShmUnmap = unmap_index,
 };
 
-/* ---- Opening ---- */
+/* ---- Open ---- */
 
 static int open_database(const char *name, struct read_file *file)
 {
@@ -445,7 +447,7 @@ static int open_log(const char *name, struct read_file *file)
 	return 0;
 }
 
-/* Looked into for whether there is anything in it. */
+/* SQLite reads the journal to see whether it has contents. */
 static int open_journal(const char *name, struct read_file *file)
 {
 	file->fd = open_beside(name);
@@ -491,7 +493,7 @@ static int refuse_removal(sqlite3_vfs *vfs, const char *name, int syncs)
 	return SQLITE_READONLY;
 }
 
-/* As SQLite's own: an empty file is as good as none. */
+/* Like SQLite's VFS, treat an empty file as missing. */
 static int is_there(sqlite3_vfs *vfs, const char *name, int flags, int *ret)
 {
 	struct stat st;
@@ -502,7 +504,7 @@ static int is_there(sqlite3_vfs *vfs, const char *name, int flags, int *ret)
 	return SQLITE_OK;
 }
 
-/* Without links: what lies beside a database lies beside the file that a link leads to. */
+/* Resolve links: the log lies beside the link's target. */
 static int full_name(sqlite3_vfs *vfs, const char *name, int n_bytes, char *to)
 {
 	CLEANUP(freep) char *path = realpath(name, NULL);

@@ -28,7 +28,7 @@
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
-/* One number out of the file; returns SQLite's code. */
+/* Read one number; returns SQLite's code. */
 static int query_number(sqlite3 *db, const char *sql, int64_t *ret)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;
@@ -53,9 +53,9 @@ static int guard(sqlite3 *db)
 }
 
 /*
- * SQLite opens lazily: the first read tells whether this way works. A plain name is none of a URI; schemas of memory
- * will be attached by one.
- * @ret_code: what SQLite said.
+ * SQLite opens lazily, so only the first read shows whether this works. The name is no URI, but the connection accepts
+ * URIs for in-memory schemas.
+ * @ret_code: SQLite's result.
  */
 static int open_with(const char *name, int flags, const char *vfs, sqlite3 **ret, int *ret_code)
 {
@@ -77,7 +77,7 @@ static int open_with(const char *name, int flags, const char *vfs, sqlite3 **ret
 	return 0;
 }
 
-/* A copy of our own, in a folder of our own, may be rolled back. */
+/* Our own copy in our own folder may be rolled back. */
 static int open_copy(const char *name, sqlite3 **ret)
 {
 	int code;
@@ -100,7 +100,7 @@ static int open_file(const char *path, sqlite3 **ret)
 	return code == SQLITE_READONLY_ROLLBACK ? recover_copy(path, open_copy, ret) : r;
 }
 
-/* Somebody else's journal or log is no part of the recording, whatever it says. */
+/* Another user's journal or log is not part of the recording. */
 static int tell_foreign(const char *path)
 {
 	CLEANUP(freep) char *name = NULL;
@@ -112,7 +112,7 @@ static int tell_foreign(const char *path)
 	return r;
 }
 
-/* Real tables, with pages of their own: a view could claim anything, for ever. */
+/* Count real tables, with pages: a query on a planted view could run for ever. */
 static const char count_tables_sql[] =
 	"SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"
 	" AND name IN ('run', 'process', 'thread', 'module', 'function', 'frame', 'stack',"

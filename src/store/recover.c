@@ -31,7 +31,7 @@ enum { PIECE_BYTES = 16 << 20 };
 
 #define COPY "copy.db"
 
-/* Ends a journal that names a super-journal. Source: SQLite 3.40, pager.c, aJournalMagic. */
+/* Marks a journal that names a super-journal. Source: SQLite 3.40, pager.c, aJournalMagic. */
 static const unsigned char super_magic[] = { 0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7 };
 
 static int open_to_read(const char *name, struct stat *ret)
@@ -43,7 +43,7 @@ static int open_to_read(const char *name, struct stat *ret)
 	return S_ISREG(ret->st_mode) ? TAKE_FD(fd) : -ENXIO;
 }
 
-/* The same blocks where the file system can share them, else the bytes. */
+/* Share the blocks if the file system can, else copy the bytes. */
 static int copy_bytes(int from, int to)
 {
 	CLEANUP(freep) char *piece = NULL;
@@ -77,7 +77,7 @@ static int copy_file(int from, int folder, const char *name)
 	return r < 0 ? r : TAKE_FD(to);
 }
 
-/* Of the copy, which nobody else can change any more. */
+/* Check the copy, which nobody else can change. */
 static int check_journal(int fd)
 {
 	unsigned char last[sizeof super_magic];
@@ -144,7 +144,7 @@ static int open_in(int folder, const char *path, int (*open_name)(const char *na
 		r = write_vfs_admit(folder, COPY, copy, &name);
 	if (r >= 0)
 		r = open_name(name, ret);
-	write_vfs_dismiss(folder); /* all files are open */
+	write_vfs_dismiss(folder); /* all files are open now */
 	return r;
 }
 

@@ -18,14 +18,14 @@
 #include "base/util.h"
 #include "src/store/series_private.h"
 
-/* Frames that inlining added have their numbers from here on, in whatever tree they are. */
+/* In all trees, frames of inlined functions are numbered from here on. */
 #define FIRST_INLINED "4294967296"
 
 static const char find_sql[] =
 	"SELECT max(rowid), count(*) FROM (SELECT rowid, timestamp FROM sample ORDER BY rowid LIMIT ?1)"
 	" WHERE timestamp < ?2";
 
-/* With ?1: the last of the samples that go. */
+/* ?1: the last sample to drop. */
 static const char *const drop_sql[] = {
 	("INSERT INTO stack_total(pid, tid, stack, samples, weight)"
 	 " SELECT pid, tid, coalesce(stack, 0), -count(*), -sum(weight) FROM sample WHERE rowid <= ?1 GROUP BY 1, 2, 3"
@@ -35,7 +35,7 @@ static const char *const drop_sql[] = {
 	 " (SELECT pid, tid, coalesce(stack, 0) FROM sample WHERE rowid <= ?1) AND samples <= 0"),
 };
 
-/* With ?1 and ?2: the last stack and frame of former trees. */
+/* ?1 and ?2: the last stack and frame of former trees. */
 static const char *const unused_sql[] = {
 	("WITH RECURSIVE live(stack) AS (SELECT stack FROM stack_total"
 	 " UNION SELECT parent FROM stack JOIN live USING (stack) WHERE parent IS NOT NULL)"
@@ -58,7 +58,7 @@ static int prepare(struct store *store, const char *sql, sqlite3_stmt **ret)
 	return store_errno(store->db, sqlite3_prepare_v2(store->db, sql, -1, ret, NULL));
 }
 
-/* Run to the end; binding to a parameter that is not there is refused and does not matter. */
+/* Run the statement to its end. SQLite rejects binding a missing parameter, which does no harm. */
 static int run(struct store *store, const char *sql, int64_t first, int64_t second)
 {
 	sqlite3_stmt *statement;
@@ -107,7 +107,7 @@ int store_read_space(struct store *store, struct store_space *ret)
 	r = read_number(store, "PRAGMA page_count", &n_pages);
 	if (r >= 0)
 		r = read_number(store, "PRAGMA freelist_count", &n_free);
-	if (r >= 0) /* rows go at one end and come at the other */
+	if (r >= 0) /* rows are dropped at one end and added at the other */
 		r = read_number(store,
 				"SELECT coalesce((SELECT first + samples FROM sample_block ORDER BY first DESC LIMIT 1)"
 				" - (SELECT min(first) FROM sample_block), 0)",
@@ -122,7 +122,7 @@ int store_read_space(struct store *store, struct store_space *ret)
 	return 0;
 }
 
-/* The last of the oldest samples that may go; *ret_n 0: none. */
+/* Find the last of the oldest samples to drop; *ret_n 0: none. */
 static int find_oldest(struct store *store, int64_t max, uint64_t before_ns, int64_t *ret_last, int64_t *ret_n)
 {
 	sqlite3_stmt *statement;
@@ -185,7 +185,7 @@ int store_each_function_id(struct store *store, void (*take)(void *data, int64_t
 	return r;
 }
 
-/* Each step of the statement gives one page back. */
+/* Each step of the statement releases one page. */
 int store_give_back(struct store *store, int64_t max_bytes)
 {
 	char sql[64];

@@ -16,7 +16,7 @@ enum { STEP_ROWS = 4096 };
 
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
-/* Takes the text; NULL: there was no memory for it. */
+/* Takes ownership of sql; NULL: out of memory. */
 static int prepare(sqlite3 *db, char *sql, sqlite3_stmt **ret)
 {
 	int code = sql ? sqlite3_prepare_v2(db, sql, -1, ret, NULL) : SQLITE_NOMEM;
@@ -38,7 +38,7 @@ static bool has_column(sqlite3 *db, const char *table, const char *column)
 	return sqlite3_table_column_metadata(db, "main", table, column, NULL, NULL, NULL, NULL, NULL) == SQLITE_OK;
 }
 
-/* Of whatever kind. */
+/* Whether the schema has an object of this name, of any kind. */
 static bool is_in_schema(sqlite3 *db, const char *name)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *found = NULL;
@@ -50,7 +50,7 @@ static bool is_in_schema(sqlite3 *db, const char *name)
 
 /* ---- Rows ---- */
 
-/* "\"a\", \"b\"" of the columns of @rows that the other table has, too; where there are none, a blank. */
+/* Names, as "\"a\", \"b\"", of the columns of @rows that the other table also has; a blank if there are none. */
 static char *common_columns(sqlite3_stmt *rows, sqlite3 *to, const char *table, int *ret_n)
 {
 	sqlite3_str *columns = sqlite3_str_new(NULL);
@@ -60,7 +60,7 @@ static char *common_columns(sqlite3_stmt *rows, sqlite3 *to, const char *table, 
 		if (has_column(to, table, sqlite3_column_name(rows, i)))
 			sqlite3_str_appendf(columns, (*ret_n)++ == 0 ? "\"%w\"" : ", \"%w\"",
 					    sqlite3_column_name(rows, i));
-	if (*ret_n == 0) /* else finishing gives NULL, as without memory */
+	if (*ret_n == 0) /* sqlite3_str_finish() returns NULL for an empty string, like out of memory */
 		sqlite3_str_appendf(columns, " ");
 	return sqlite3_str_finish(columns);
 }
@@ -76,7 +76,7 @@ static char *insert_sql(const char *table, const char *columns, int n)
 	return sqlite3_str_finish(sql);
 }
 
-/* Statements that read what both have and write it; *ret_rows stays NULL where they have nothing in common. */
+/* Prepare statements that read and write the common columns; *ret_rows stays NULL if there are none. */
 static int prepare_both(sqlite3 *from, sqlite3 *to, const char *table, sqlite3_stmt **ret_rows,
 			sqlite3_stmt **ret_write)
 {
@@ -105,7 +105,7 @@ static int copy_row(sqlite3 *to, sqlite3_stmt *row, sqlite3_stmt *write)
 	for (int i = 0; i < sqlite3_column_count(row) && r >= 0; i++)
 		r = store_errno(to, sqlite3_bind_value(write, i + 1, sqlite3_column_value(row, i)));
 	if (r >= 0)
-		r = store_read_errno(to, sqlite3_step(write)); /* a row that no such table takes is damage */
+		r = store_read_errno(to, sqlite3_step(write)); /* a row that the table rejects means damage */
 	sqlite3_reset(write);
 	return r;
 }
@@ -128,7 +128,7 @@ int store_copy_rows(sqlite3 *from, sqlite3 *to, const char *table, bool (*keep_g
 
 /* ---- Tables ---- */
 
-/* Whether a table has just the columns that ours of that name has. */
+/* Whether a table has exactly the columns of ours. */
 static bool is_as_described(sqlite3 *from, const struct catalogue_table *described, int n_columns)
 {
 	if ((size_t)n_columns != described->n_columns)
@@ -139,7 +139,7 @@ static bool is_as_described(sqlite3 *from, const struct catalogue_table *describ
 	return true;
 }
 
-/* The declared type decides which affinity a column has; a type that we do not know gives it none. */
+/* The declared type determines a column's affinity; an unknown type gives none. */
 static const char *plain_type(const char *declared)
 {
 	static const char *const types[] = { "INTEGER", "REAL", "TEXT", "BLOB", "NUMERIC", "INT" };
@@ -150,7 +150,7 @@ static const char *plain_type(const char *declared)
 	return "";
 }
 
-/* Its columns and the key as it declares them: "\"a\" TEXT, \"b\" INTEGER, PRIMARY KEY(\"a\")". */
+/* Columns and key as declared: "\"a\" TEXT, \"b\" INTEGER, PRIMARY KEY(\"a\")". */
 static int describe(sqlite3 *from, const char *table, sqlite3_str *columns)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *rows = NULL;
@@ -176,7 +176,7 @@ static int describe(sqlite3 *from, const char *table, sqlite3_str *columns)
 	return r < 0 ? r : store_read_errno(from, code);
 }
 
-/* Of another kind than ours, or none of ours at all. */
+/* Create a table that differs from ours or is unknown. */
 static int create_plain(sqlite3 *from, sqlite3 *to, const char *table)
 {
 	sqlite3_str *columns = sqlite3_str_new(from);
@@ -216,7 +216,7 @@ static int create_table(sqlite3 *from, sqlite3 *to, const char *table)
 
 /* ---- Indexes ---- */
 
-/* "\"a\", \"b\""; of an index over expressions *ret is NULL. */
+/* "\"a\", \"b\""; for an index on expressions *ret is NULL. */
 static int index_columns(sqlite3 *from, const char *index, char **ret)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *rows = NULL;
@@ -288,7 +288,7 @@ int store_copy_table(sqlite3 *from, sqlite3 *to, const char *table, bool (*keep_
 
 /* ---- Views ---- */
 
-/* Nothing but one view may be made, and noted down in the schema. @data: its name. */
+/* Permit only creating one view and recording it in the schema. @data: the view's name. */
 static int permit_view(void *data, int action, const char *first, const char *second, const char *database,
 		       const char *trigger)
 {
@@ -308,7 +308,7 @@ static int permit_view(void *data, int action, const char *first, const char *se
 	}
 }
 
-/* Runs the first statement of the text alone. SQLite compiles the SELECT of a view only when somebody queries it. */
+/* Runs only the first statement of the text. SQLite compiles a view's SELECT only at a query. */
 static int create_view(sqlite3 *to, const char *name, const char *sql)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;
@@ -326,7 +326,7 @@ static int create_view(sqlite3 *to, const char *name, const char *sql)
 	return code == SQLITE_NOMEM ? -ENOMEM : code == SQLITE_DONE ? 0 : store_errno(to, code);
 }
 
-/* A view is text, and cannot be had otherwise: see permit_view(). */
+/* A view can only be copied as text; see permit_view(). */
 static int copy_view(sqlite3 *to, const char *name, const char *sql)
 {
 	const struct catalogue_table *described = catalogue_find("main", name);

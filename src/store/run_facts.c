@@ -28,7 +28,7 @@ int store_set_run_cpu(struct store *store, const char *model)
 	return store_errno(store->db, sqlite3_step(update));
 }
 
-/* Parameters that are not bound are NULL. */
+/* Unbound parameters are NULL. */
 static void bind_known(sqlite3_stmt *insert, int parameter, double value)
 {
 	if (value >= 0)

@@ -13,18 +13,18 @@
 #include "src/store/series_table.h"
 
 struct cursor_of_samples {
-	sqlite3_vtab_cursor base; /* first: SQLite's pointers are to it */
+	sqlite3_vtab_cursor base; /* first: SQLite casts pointers to it */
 	struct series_scan scan;
 	struct series_range range;
 	struct series_words words;
 	int64_t stack;    /* -1: any */
-	unsigned columns; /* to be unpacked */
+	unsigned columns; /* columns to decode */
 	bool is_backward, is_picky, is_at_end;
-	size_t row, n_left;      /* in the block, and how many of it come after */
-	uint8_t *wanted, *entry; /* by row, and by entry of a dictionary: 1: wanted */
+	size_t row, n_left;      /* current row, and number of rows left in the block */
+	uint8_t *wanted, *entry; /* 1: row, or dictionary entry, matches */
 	size_t room;
-	sqlite3_stmt *fields; /* the tracepoint's row */
-	int64_t fields_of;    /* number of its sample; 0: none yet */
+	sqlite3_stmt *fields; /* selects the tracepoint's row */
+	int64_t fields_of;    /* number of the current row's sample; 0: none yet */
 	char *event;
 };
 
@@ -64,7 +64,7 @@ int series_cursor_close(sqlite3_vtab_cursor *base)
 	return SQLITE_OK;
 }
 
-/* ---- What is wanted ---- */
+/* ---- Constraints ---- */
 
 static void want_nothing(struct series_range *range)
 {
@@ -94,7 +94,7 @@ static void want_before(struct series_range *range, uint64_t end_ns)
 		range->until_ns = MIN(range->until_ns, end_ns - 1);
 }
 
-/* As SQLite compares a REAL: NULL with nothing, and with what is no number as if that were above all numbers. */
+/* Compare like SQLite does with a REAL: NULL matches nothing, and values of other types are above all numbers. */
 static void want_time(struct series_range *range, char want, sqlite3_value *value)
 {
 	int type = sqlite3_value_numeric_type(value);
@@ -111,7 +111,7 @@ static void want_time(struct series_range *range, char want, sqlite3_value *valu
 		want_before(range, series_first_time(seconds, want != WANT_BEFORE));
 }
 
-/* Of a process or a thread; -1: none has it. */
+/* A PID or TID; -1: no row has it. */
 static int64_t id_of(sqlite3_value *value)
 {
 	int type = sqlite3_value_numeric_type(value);
@@ -171,7 +171,7 @@ static int want_text(struct series_words *words, char want, const char *text)
 	return *to ? SQLITE_OK : SQLITE_NOMEM;
 }
 
-/* All samples of a recording are of the same one. */
+/* All samples of a recording have the same event. */
 static bool is_event(struct cursor_of_samples *cursor, const char *wanted)
 {
 	char *event = series_event(table_of(cursor)->db);
@@ -181,8 +181,10 @@ static bool is_event(struct cursor_of_samples *cursor, const char *wanted)
 	return is_same;
 }
 
-/* But for times and threads, values of another type than the column's are left to SQLite, which has rules for them;
- * so are negative numbers, which would say here that any will do. */
+/*
+ * Except for times and threads, let SQLite compare values of another type than the column's. Likewise negative numbers,
+ * which here would mean any.
+ */
 static int want_value(struct cursor_of_samples *cursor, char want, sqlite3_value *value)
 {
 	struct series_range *range = &cursor->range;
@@ -213,7 +215,7 @@ static void want_anything(struct cursor_of_samples *cursor)
 	series_words_done(&cursor->words);
 }
 
-/* What has to be unpacked to tell rows apart. */
+/* Columns to decode for checking the constraints. */
 static unsigned telling_columns(const struct cursor_of_samples *cursor)
 {
 	const struct series_range *range = &cursor->range;
@@ -253,7 +255,7 @@ static void keep_times(struct cursor_of_samples *cursor)
 		cursor->wanted[i] &= (uint8_t)(times[i] >= since_ns) & (uint8_t)(times[i] <= until_ns);
 }
 
-/* Rows whose entry in the dictionary is wanted. */
+/* Clear rows whose dictionary entry does not match. */
 static void keep_entries(struct cursor_of_samples *cursor, enum block_column column)
 {
 	const uint64_t *indices = cursor->scan.block.values[column];
@@ -310,7 +312,7 @@ static int pick_rows(struct cursor_of_samples *cursor, unsigned telling)
 	return SQLITE_OK;
 }
 
-/* The rows whose numbers are wanted: row .. row + n_left, of which the first one comes next. */
+/* Limit the rows by number: row .. row + n_left, the first one comes next. */
 static void limit_rows(struct cursor_of_samples *cursor)
 {
 	int64_t n = (int64_t)cursor->scan.block.n_rows, first = cursor->scan.first;
@@ -321,7 +323,7 @@ static void limit_rows(struct cursor_of_samples *cursor)
 	cursor->row = (size_t)(cursor->is_backward ? to : from);
 }
 
-/* To the next row of the block that is wanted, from `row` on, or before it. False: there is none. */
+/* Advance to the next matching row of the block, at or before `row` if backward. False: there is none. */
 static bool find_row(struct cursor_of_samples *cursor)
 {
 	const uint8_t *found, *wanted = cursor->wanted;
@@ -404,7 +406,7 @@ int series_cursor_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *ret)
 
 /* ---- Values ---- */
 
-/* The row of the tracepoint's table that belongs to the sample; NULL where there is none. */
+/* A field from the tracepoint's row of the sample; NULL if there is none. */
 static int result_field(struct cursor_of_samples *cursor, sqlite3_context *context, int column)
 {
 	int64_t number = cursor->scan.first + (int64_t)cursor->row;
@@ -425,7 +427,7 @@ static int result_field(struct cursor_of_samples *cursor, sqlite3_context *conte
 	return SQLITE_OK;
 }
 
-/* Asked late: a recording that is being started gets its event after its first row. */
+/* Read late: while a recording starts, its event is stored after its first row. */
 static int result_event(struct cursor_of_samples *cursor, sqlite3_context *context)
 {
 	if (!cursor->event)

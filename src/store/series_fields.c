@@ -13,7 +13,7 @@
 #include "src/catalogue/catalogue.h"
 #include "src/store/series_private.h"
 
-enum { MAX_FIELDS = 1500 }; /* SQLite's own limit of columns is 2000 */
+enum { MAX_FIELDS = 1500 }; /* SQLite's default limit is 2000 columns */
 
 void series_fields_done(struct series_fields *fields)
 {
@@ -24,7 +24,7 @@ void series_fields_done(struct series_fields *fields)
 	*fields = (struct series_fields){ 0 };
 }
 
-/* One text out of the file; NULL: there is none, or no memory. */
+/* Read one text; NULL: none, or out of memory. */
 static char *read_text(sqlite3 *db, const char *sql, const char *parameter)
 {
 	sqlite3_stmt *statement = NULL;
@@ -51,7 +51,7 @@ static bool is_taken(const struct series_fields *fields, const struct catalogue_
 	return catalogue_find_column(described, name) != NULL;
 }
 
-/* Takes over the name. */
+/* Takes ownership of name. */
 static int add_name(struct series_fields *fields, const struct catalogue_table *described, char *name)
 {
 	while (name && is_taken(fields, described, name)) {

@@ -29,7 +29,7 @@ static struct series_group *find_slot(struct series_group *slots, size_t n_slots
 	return &slots[at];
 }
 
-/* Room for one more. */
+/* Make room for one more group. */
 static int make_room(struct series_groups *groups)
 {
 	size_t n_slots = MAX(2 * groups->n_slots, (size_t)MIN_SLOTS);
@@ -62,7 +62,7 @@ int series_groups_add(struct series_groups *groups, const struct series_key *key
 		groups->n++;
 	}
 	group->samples++;
-	/* A sum that no number holds stays the largest one, as a damaged file may claim anything. */
+	/* Saturate: a damaged file may contain any weights. */
 	group->weight = MIN(group->weight + weight, (uint64_t)INT64_MAX);
 	return SQLITE_OK;
 }

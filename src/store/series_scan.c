@@ -12,7 +12,7 @@
 #include "base/util.h"
 #include "src/store/series_private.h"
 
-/* A file of before may have rounded what spans a block to the neighbouring time. */
+/* An older file may have rounded a block's time range. */
 #define ROUNDED 1e-6
 
 #define BLOCKS_SQL(order)                                                                                              \
@@ -82,7 +82,7 @@ static bool is_wanted(const struct series_range *range, uint32_t pid, uint32_t t
 	return (range->pid < 0 || range->pid == pid) && (range->tid < 0 || range->tid == tid);
 }
 
-/* Where the threads are not told, it may be any. */
+/* If the block lists no threads, any thread may be in it. */
 static bool has_thread(const struct series_scan *scan)
 {
 	size_t n_bytes = (size_t)sqlite3_column_bytes(scan->blocks, 2);
@@ -99,16 +99,16 @@ static bool has_thread(const struct series_scan *scan)
 	return false;
 }
 
-/* Whether the block is still at hand: looking rows up one by one comes to the same again and again. */
+/* Whether the block is already decoded: single-row lookups repeat blocks. */
 static bool is_at_hand(const struct series_scan *scan, int64_t first, const void *bytes, size_t n_bytes)
 {
-	enum { HEAD_BYTES = 5 }; /* the version, and the sum of all the rest */
+	enum { HEAD_BYTES = 5 }; /* version and checksum */
 
 	return scan->block.n_rows > 0 && scan->first == first && scan->block.n_bytes == n_bytes &&
 	       n_bytes > HEAD_BYTES && memcmp(scan->block.bytes, bytes, HEAD_BYTES) == 0;
 }
 
-/* Samples have a number each, in the order of their blocks. */
+/* Sample numbers must increase from block to block. */
 static bool is_in_order(struct series_scan *scan, int64_t first, int64_t n_samples)
 {
 	bool is = scan->is_backward ? first + n_samples <= scan->edge : first >= scan->edge;
@@ -135,7 +135,7 @@ static int open_row(struct series_scan *scan, unsigned columns)
 	return r < 0 ? r : block_load(&scan->block, columns);
 }
 
-/* Its numbers are foreign, too: which samples are lost is told only where they can be. */
+/* The numbers may be damaged, too: name the lost samples only if the range is plausible. */
 static char *explain_damage(int64_t first, int64_t n_samples)
 {
 	int64_t after;

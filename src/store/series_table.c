@@ -17,9 +17,9 @@
 #include "src/catalogue/catalogue.h"
 #include "src/store/series_table.h"
 
-enum { LOOK_UP_COST = 300 }; /* in rows: a block has to be unpacked for one */
+enum { LOOK_UP_COST = 300 }; /* in rows: each lookup decodes a block */
 
-/* What has to be unpacked for a column. */
+/* Columns of the block to decode for a column of the table. */
 static const unsigned needs[SAMPLE_N_COLUMNS] = {
 	[SAMPLE_TIMESTAMP] = BLOCK_HAS(BLOCK_TIME), [SAMPLE_PID] = BLOCK_HAS(BLOCK_THREAD),
 	[SAMPLE_TID] = BLOCK_HAS(BLOCK_THREAD),     [SAMPLE_CPU] = BLOCK_HAS(BLOCK_CPU),
@@ -29,9 +29,9 @@ static const unsigned needs[SAMPLE_N_COLUMNS] = {
 	[SAMPLE_STATE] = BLOCK_HAS(BLOCK_FLAGS),    [SAMPLE_IDLE] = BLOCK_HAS(BLOCK_FLAGS),
 };
 
-/* ---- Connecting ---- */
+/* ---- Connect ---- */
 
-/* "CREATE TABLE ...", to be freed with sqlite3_free(); NULL: no memory. */
+/* Returns "CREATE TABLE ...", to free with sqlite3_free(); NULL: out of memory. */
 static char *table_sql(const struct catalogue_table *described, const struct series_fields *fields)
 {
 	sqlite3_str *sql = sqlite3_str_new(NULL);
@@ -52,7 +52,7 @@ static int declare(sqlite3 *db, const struct catalogue_table *described, const s
 	int code = sql ? sqlite3_declare_vtab(db, sql) : SQLITE_NOMEM;
 
 	sqlite3_free(sql);
-	/* It only reads tables that whoever may use it may read, too: views may be made of it. */
+	/* The table only reads what its user may read anyway, so views may use it. */
 	return code == SQLITE_OK ? sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS) : code;
 }
 
@@ -91,7 +91,7 @@ static int disconnect(sqlite3_vtab *base)
 	return SQLITE_OK;
 }
 
-/* ---- Planning ---- */
+/* ---- Plan ---- */
 
 static bool is_equal(unsigned op)
 {
@@ -117,7 +117,7 @@ static char time_want_of(unsigned op)
 	}
 }
 
-/* Exact, so that a damaged block can be kept out. */
+/* Exact, so that a query can skip a damaged block. */
 static char number_want_of(unsigned op)
 {
 	switch (op) {
@@ -137,7 +137,7 @@ static char number_want_of(unsigned op)
 	}
 }
 
-/* The letter by which the cursor knows what a condition is about; 0: it is of no use here. */
+/* The letter that tells the cursor about a constraint; 0: not supported. */
 static char want_of(int column, unsigned op)
 {
 	static const char equal[SAMPLE_N_COLUMNS] = {
@@ -154,7 +154,7 @@ static char want_of(int column, unsigned op)
 	return column < SAMPLE_N_COLUMNS && is_equal(op) ? equal[column] : 0;
 }
 
-/* An IN would read everything once for each of its values; only numbers are looked up in that way. */
+/* An IN would scan everything once per value; allow it for sample numbers only, which are looked up. */
 static bool can_use(sqlite3_index_info *info, int i, char want)
 {
 	return want != 0 && info->aConstraint[i].usable && strcmp(sqlite3_vtab_collation(info, i), "BINARY") == 0 &&
@@ -196,7 +196,7 @@ int64_t series_count(sqlite3 *db)
 	return MAX(n, 1);
 }
 
-/* Roughly: what SQLite has to know is that this is long, and that few of its rows are not for nothing. */
+/* A rough estimate: the table is long, and even a filter that leaves few rows has a cost. */
 static void estimate(sqlite3_index_info *info, int64_t n, const char *wants)
 {
 	bool has_since = strpbrk(wants, WANT_SINCES), has_until = strpbrk(wants, WANT_UNTILS);

@@ -36,12 +36,12 @@ static const char declaration[] =
 	" weight INTEGER NOT NULL, since HIDDEN, until HIDDEN)";
 
 struct totals {
-	sqlite3_vtab_cursor base; /* first: SQLite's pointers are to it */
+	sqlite3_vtab_cursor base; /* first: SQLite casts pointers to it */
 	struct series_scan scan;
 	struct series_range range;
 	unsigned used; /* set of columns, 1 << enum total_column */
 	struct series_groups groups;
-	size_t at; /* the row that comes next: its slot */
+	size_t at; /* slot of the next row */
 	double since, until;
 	bool has_since, has_until;
 };
@@ -85,7 +85,7 @@ static int disconnect(sqlite3_vtab *base)
 	return SQLITE_OK;
 }
 
-/* ---- Planning ---- */
+/* ---- Plan ---- */
 
 static char want_of(int column)
 {
@@ -103,7 +103,7 @@ static char want_of(int column)
 	}
 }
 
-/* The arguments have to be there when reading begins: another order of tables makes them so. */
+/* The arguments must be known when the scan begins; SQLite then chooses another order of tables. */
 static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 {
 	double n = (double)series_count(((struct total_table *)base)->db);
@@ -135,14 +135,14 @@ static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 	return SQLITE_OK;
 }
 
-/* ---- Adding up ---- */
+/* ---- Add up ---- */
 
 static bool uses(const struct totals *totals, enum total_column column)
 {
 	return totals->used >> column & 1;
 }
 
-/* What a block has to be unpacked for. */
+/* Columns of a block to decode. */
 static unsigned columns_of(const struct totals *totals)
 {
 	const struct series_range *range = &totals->range;
@@ -164,7 +164,7 @@ static unsigned columns_of(const struct totals *totals)
 	return columns;
 }
 
-/* In the block's own dictionaries: what of an entry is part of the key. */
+/* Remove from the block's dictionary entries what is not part of the key. */
 static void reduce_entries(const struct totals *totals, struct block *block, unsigned columns)
 {
 	for (size_t i = 0; columns & BLOCK_HAS(BLOCK_FLAGS) && i < block->n_flags; i++) {
@@ -236,7 +236,7 @@ static int add_block(struct totals *totals, unsigned columns)
 		key = key_of(totals, block, i, columns);
 		code = series_groups_add(&totals->groups, &key, weights ? weights[i] : 0);
 	}
-	block->n_rows = 0; /* its dictionary is not what it was */
+	block->n_rows = 0; /* invalidate: its dictionary was changed */
 	return code;
 }
 
@@ -253,7 +253,7 @@ static int add_blocks(struct totals *totals)
 	return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
-/* ---- The cursor ---- */
+/* ---- Cursor ---- */
 
 static int open_totals(sqlite3_vtab *base, sqlite3_vtab_cursor **ret)
 {
@@ -276,7 +276,7 @@ static int close_totals(sqlite3_vtab_cursor *base)
 	return SQLITE_OK;
 }
 
-/* NULL is no limit. */
+/* NULL means no limit. */
 static int want_time(struct totals *totals, char want, sqlite3_value *value)
 {
 	int type = sqlite3_value_numeric_type(value);
@@ -298,7 +298,7 @@ static int want_time(struct totals *totals, char want, sqlite3_value *value)
 		totals->has_until = true;
 		totals->until = seconds;
 		totals->range.until_ns = series_first_time(seconds, false);
-		/* It is not of that time any more. */
+		/* The end is exclusive. */
 		if (totals->range.until_ns > 0)
 			totals->range.until_ns--;
 	}
@@ -310,7 +310,7 @@ static int want_value(struct totals *totals, char want, sqlite3_value *value)
 	if (want == WANT_SINCE || want == WANT_UNTIL)
 		return want_time(totals, want, value);
 	if (sqlite3_value_type(value) != SQLITE_INTEGER || sqlite3_value_int64(value) < 0)
-		return SQLITE_OK; /* SQLite has rules for these */
+		return SQLITE_OK; /* SQLite compares these */
 	if (want == WANT_PID)
 		totals->range.pid = sqlite3_value_int64(value);
 	else
@@ -318,7 +318,7 @@ static int want_value(struct totals *totals, char want, sqlite3_value *value)
 	return SQLITE_OK;
 }
 
-/* To a group from `at` on. */
+/* Advance to the next used slot. */
 static void skip_free(struct totals *totals)
 {
 	while (totals->at < totals->groups.n_slots && totals->groups.slots[totals->at].samples == 0)

@@ -27,7 +27,7 @@ bool series_words_are_any(const struct series_words *words)
 	return !words->verdict && !words->end && !words->state && words->gil < 0 && words->gc < 0 && words->idle < 0;
 }
 
-/* Recordings of CPU time alone have no state: all of it ran. */
+/* Recordings of CPU time have no state: every sample ran. */
 static bool is_idle(enum thread_state state)
 {
 	return state != STATE_NONE && state != STATE_RUNNING && state != STATE_RUNNABLE;
@@ -47,7 +47,7 @@ bool series_words_match(const struct series_words *words, uint64_t flags)
 {
 	struct sample_row row = { 0 };
 
-	block_unflags(flags, &row); /* checked when they were read */
+	block_unflags(flags, &row); /* checked when read */
 	return is_word(words->verdict, verdict_name(row.verdict)) && is_word(words->end, stack_end_name(row.end)) &&
 	       is_word(words->state, thread_state_name(row.state)) && is_answer(words->gil, row.gil) &&
 	       is_answer(words->gc, row.gc) && (words->idle < 0 || words->idle == is_idle(row.state));
@@ -65,7 +65,7 @@ static void result_answer(sqlite3_context *context, enum answer answer)
 		sqlite3_result_int(context, answer == ANSWER_YES);
 }
 
-/* What is not set is NULL. */
+/* Unset values stay NULL. */
 void series_result_flags(sqlite3_context *context, enum sample_column column, uint64_t flags)
 {
 	struct sample_row row = { 0 };

@@ -49,7 +49,7 @@ static int prepare(struct store *store, const char *sql, sqlite3_stmt **to)
 	return store_errno(store->db, sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT, to, NULL));
 }
 
-/* A recording that only gets names never has one. */
+/* Created on demand: a recording that only gets new names has none. */
 static int get_series(struct store *store, struct series **ret)
 {
 	int r;
@@ -72,7 +72,7 @@ static int get_series(struct store *store, struct series **ret)
 
 /* ---- Blocks ---- */
 
-/* Those of a block, 4 bytes of pid and 4 of tid each, so that it need not be looked into; 0: too many to tell. */
+/* The block's threads, 4 bytes PID and 4 bytes TID each, so that readers can skip the block; 0: too many to list. */
 static size_t tell_threads(const struct sample_row *rows, size_t n, uint32_t *to)
 {
 	size_t n_told = 0, at;
@@ -133,7 +133,7 @@ static int put_block(struct store *store, int64_t first, const struct sample_row
 	return writer_run(store, store->series->put, code);
 }
 
-/* Those that begin with one of these numbers. */
+/* Drop the blocks whose first sample is in this range. */
 static int drop_blocks(struct store *store, int64_t from, int64_t to)
 {
 	int code = sqlite3_bind_int64(store->series->drop, 1, from);
@@ -151,7 +151,7 @@ static void start_tail(struct series *series, int64_t first)
 	series->n = series->piece = series->written = 0;
 }
 
-/* Numbers go on after the file's. A damaged file may leave none: half of all will do for any recording. */
+/* Continue the file's numbers. A damaged file may use up the range; half of it suffices for any recording. */
 static int find_first(struct store *store, struct series *series)
 {
 	static const char sql[] = "SELECT first + samples FROM sample_block ORDER BY first DESC LIMIT 1";
@@ -176,7 +176,7 @@ static int find_first(struct store *store, struct series *series)
 	return 0;
 }
 
-/* All rows in the place of their pieces. */
+/* Replace the pieces by one block with all rows. */
 static int put_whole(struct store *store, struct series *series)
 {
 	int r = 0;
@@ -266,9 +266,9 @@ void series_forget(struct store *store)
 		start_tail(store->series, 0);
 }
 
-/* ---- Removing the oldest ---- */
+/* ---- Drop the oldest ---- */
 
-/* What is left of the block that the last one that goes stands in. */
+/* Write the rest of the block that contains the last dropped sample. */
 static int cut_block(struct store *store, struct series_scan *scan, int64_t last)
 {
 	CLEANUP(freep) struct sample_row *rows = NULL;
@@ -284,7 +284,7 @@ static int cut_block(struct store *store, struct series_scan *scan, int64_t last
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
 		block_row(&scan->block, from + i, &rows[i]);
-	/* Another version's block may be larger than ours. */
+	/* A block of another version may be larger than ours. */
 	for (size_t at = 0; at < n && r >= 0; at += BLOCK_ROWS)
 		r = put_block(store, last + 1 + (int64_t)at, rows + at, MIN(n - at, (size_t)BLOCK_ROWS));
 	return r;
@@ -302,7 +302,7 @@ static int cut_edge(struct store *store, int64_t last)
 		code = series_scan_next(&scan, BLOCK_ALL, NULL);
 	if (code != SQLITE_ROW)
 		return store_errno(store->db, code);
-	/* Its row is written again while it is read: not by the same statement. */
+	/* The statement that reads the row must end before the row is written. */
 	series_scan_end(&scan);
 	return cut_block(store, &scan, last);
 }
@@ -313,7 +313,7 @@ int series_drop(struct store *store, int64_t last)
 	int r;
 
 	r = get_series(store, &series);
-	/* The newest may be among those that go: then new pieces follow what is left. */
+	/* If the newest samples are dropped, too, new pieces start after the rest. */
 	if (r >= 0 && series->first > 0 && last >= series->first)
 		r = series_end(store);
 	if (r >= 0)

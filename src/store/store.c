@@ -27,8 +27,8 @@
 #include "src/store/write_vfs.h"
 
 enum {
-	BUSY_MS = 1000,       /* how long somebody else's lock is waited for */
-	FINISH_BUSY_MS = 300, /* the same at the end, where nothing is lost by giving up */
+	BUSY_MS = 1000,       /* wait this long for another process's lock */
+	FINISH_BUSY_MS = 300, /* at the end: giving up loses nothing */
 };
 
 #define TEXT_OF(number) TEXT_OF_(number)
@@ -36,23 +36,26 @@ enum {
 
 static const char setup_sql[] = "PRAGMA page_size = " TEXT_OF(
 	STORE_PAGE_BYTES) ";"
-			  "PRAGMA auto_vacuum = INCREMENTAL;" /* now or never: only an empty file can be made so */
+			  "PRAGMA auto_vacuum = INCREMENTAL;" /* only an empty file can be switched */
 			  "PRAGMA synchronous = OFF;"
 			  "PRAGMA journal_mode = WAL;"
 			  "PRAGMA cache_size = -4096;";
 
-/* In one transaction with the tables: who is killed before it leaves an empty database, not half a recording. */
+/*
+ * Set the ids in the transaction that creates the tables: if the process is killed before, the database stays empty
+ * instead of half a recording.
+ */
 static const char identity_sql[] = "PRAGMA application_id = " TEXT_OF(
 	STORE_APPLICATION_ID) ";"
 			      "PRAGMA user_version = " TEXT_OF(STORE_SCHEMA_VERSION) ";";
 
-/* A reader that holds on to the log is no failure of ours. */
+/* A reader that blocks the checkpoint is no error. */
 static int unless_busy(int r)
 {
 	return r == -EBUSY ? 0 : r;
 }
 
-/* Move the log into the database; -EBUSY: somebody reads. */
+/* Checkpoint and truncate the log; -EBUSY: another process reads. */
 static int checkpoint(sqlite3 *db)
 {
 	return store_errno(db, sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL));
@@ -71,14 +74,14 @@ static int create_schema(sqlite3 *db)
 		r = store_exec(db, catalogue_schema_sql);
 	if (r == 0)
 		r = store_exec(db, "COMMIT");
-	if (r == 0) /* from here on the file alone is a recording, however empty */
+	if (r == 0) /* from here on the file itself is an empty recording */
 		r = unless_busy(checkpoint(db));
-	if (r == 0) /* samples need not wait until the disk has an empty recording */
+	if (r == 0) /* samples need not wait for fsync */
 		r = store_exec(db, "PRAGMA synchronous = NORMAL");
 	return r;
 }
 
-/* All but the place, which may be needed to remove them. */
+/* Close all files; keep the place, which is needed to remove them. */
 static void close_files(struct store *store)
 {
 	writer_finalize(store);
@@ -109,7 +112,7 @@ static int connect(const char *name, sqlite3 **ret)
 	return r;
 }
 
-/* The file that is locked, and no other of its name. */
+/* Open exactly the locked file, not another one of the same name. */
 static int open_database(struct store *store)
 {
 	CLEANUP(freep) char *name = NULL;
@@ -136,7 +139,7 @@ static int fill_new(struct store *store)
 
 #define NOWHERE ((struct place){ .folder = -1 })
 
-/* Of nothing yet. */
+/* A store without files. */
 static struct store *new_store(void)
 {
 	struct store *store = calloc(1, sizeof *store);
@@ -148,9 +151,7 @@ static struct store *new_store(void)
 	return store;
 }
 
-/*
- * A new file, under the recorder's lock, filled by @fill. Takes the place on success.
- */
+/* Create a file under the recorder's lock and fill it. Takes ownership of the place on success. */
 static int create_new(struct place *place, int (*fill)(struct store *store), struct store **ret)
 {
 	CLEANUP(store_closep) struct store *store = new_store();
@@ -164,7 +165,7 @@ static int create_new(struct place *place, int (*fill)(struct store *store), str
 	store->place = *place;
 	r = fill(store);
 	if (r < 0) {
-		/* Closed first: SQLite would write its log on closing. */
+		/* Close before removing: SQLite writes its log on closing. */
 		close_files(store);
 		files_remove(place);
 		store->place = NOWHERE;
@@ -188,7 +189,7 @@ int store_create(const char *path, bool *ret_kept, struct store **ret)
 		return r;
 	r = create_new(&place, fill_new, ret);
 	if (r < 0) {
-		/* Whether or not the way back works, what went wrong first is the news. */
+		/* Report the first error, even if restoring also fails. */
 		if (kept)
 			files_restore_old(&place);
 		return r;
@@ -198,7 +199,7 @@ int store_create(const char *path, bool *ret_kept, struct store **ret)
 	return 0;
 }
 
-/* It appears only when it is whole, so it needs no way back. */
+/* The file gets its name only when it is complete, so no rollback is needed. */
 static int fill_plain(struct store *store)
 {
 	static const char sql[] = "PRAGMA page_size = " TEXT_OF(
@@ -226,10 +227,7 @@ int store_set_mode(struct store *store, mode_t mode)
 	return files_set_mode(&store->place, store->lock_fd, mode);
 }
 
-/*
- * Until the commit nothing of a change may reach the file: pages are kept in
- * memory, however many, so that who is killed leaves the file as it was.
- */
+/* Until the commit, keep all changed pages in memory. If the process is killed, the file stays as it was. */
 static int open_for_change(struct store *store)
 {
 	struct stat st;
@@ -237,7 +235,10 @@ static int open_for_change(struct store *store)
 
 	r = open_database(store);
 	if (r >= 0 && fstat(store->lock_fd, &st) == 0 && st.st_uid != geteuid())
-		/* Its owner could cut the log's index off below us; this way it is in our own memory. */
+		/*
+		 * The file's owner could truncate NAME-shm while we use it; exclusive mode keeps the index in our
+		 * memory.
+		 */
 		r = store_exec(store->db, "PRAGMA locking_mode = EXCLUSIVE");
 	if (r >= 0)
 		r = reader_check(store->db);
@@ -295,8 +296,10 @@ void store_rollback(struct store *store)
 	store->in_batch = false;
 	store->batch_error = 0;
 	series_forget(store);
-	/* After a failure SQLite may have done it by itself; an error on the way
-	 * back is the failure that led here, and the log has no commit either way. */
+	/*
+	 * After an error SQLite may have rolled back itself. Ignore an error here: it follows from the first, and the
+	 * log has no commit.
+	 */
 	if (!sqlite3_get_autocommit(store->db))
 		store_exec(store->db, "ROLLBACK");
 }
@@ -318,7 +321,7 @@ int store_commit(struct store *store)
 	return 0;
 }
 
-/* Make one file out of database and log. */
+/* Merge database and log into one file. */
 static int settle(struct store *store)
 {
 	int r;
@@ -330,7 +333,10 @@ static int settle(struct store *store)
 	return unless_busy(store_exec(store->db, "PRAGMA journal_mode = DELETE"));
 }
 
-/* The last samples as one block, in a transaction of its own. Where it fails, on a full disk, they stay in pieces. */
+/*
+ * Write the last samples as one block, in its own transaction. If that fails, for example on a full disk, they stay in
+ * pieces.
+ */
 static void end_series(struct store *store)
 {
 	if (store_begin(store) < 0)
@@ -341,7 +347,7 @@ static void end_series(struct store *store)
 		store_commit(store);
 }
 
-/* At once, for whoever waits for the end to read the file: readers keep the log beside it. */
+/* At once, for a process that waits for the end to read the file: readers keep the log beside it. */
 static int mark_and_seal(struct store *store, uint64_t ended_ns)
 {
 	int r;
@@ -358,7 +364,7 @@ static int mark_and_seal(struct store *store, uint64_t ended_ns)
 	return r;
 }
 
-/* The log may be all that has no room any more. */
+/* Perhaps only the log has no space left. */
 static int mark_end(struct store *store, uint64_t ended_ns)
 {
 	int r = mark_and_seal(store, ended_ns);

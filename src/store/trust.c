@@ -19,15 +19,15 @@
 
 enum {
 	BUSY_MS = 1000,
-	MAX_ENTRIES = 4096,         /* tables, indexes, views and triggers of a file */
-	MAX_NAME_BYTES = 256,       /* of one of them */
-	MAX_TEXT_BYTES = 1 << 20,   /* that describe one of them */
-	MAX_HEAP_BYTES = 384 << 20, /* of SQLite's own, of all its connections in this process */
+	MAX_ENTRIES = 4096,         /* per file: tables, indexes, views and triggers */
+	MAX_NAME_BYTES = 256,       /* per entry */
+	MAX_TEXT_BYTES = 1 << 20,   /* SQL text per entry */
+	MAX_HEAP_BYTES = 384 << 20, /* of SQLite, all connections of this process */
 };
 
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
-/* What a recording needs at most, and a question about one: samples lie in blocks of BLOCK_MAX_BYTES. */
+/* Limits that recordings and queries need at most: blocks have at most BLOCK_MAX_BYTES. */
 static const struct {
 	int what, most;
 } limits[] = {
@@ -37,7 +37,7 @@ static const struct {
 	{ SQLITE_LIMIT_EXPR_DEPTH, 500 },
 	{ SQLITE_LIMIT_COMPOUND_SELECT, 200 },
 	{ SQLITE_LIMIT_FUNCTION_ARG, 127 },
-	{ SQLITE_LIMIT_ATTACHED, 10 }, /* schemas of ours in memory take most */
+	{ SQLITE_LIMIT_ATTACHED, 10 }, /* mostly our in-memory schemas */
 	{ SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 10000 },
 	{ SQLITE_LIMIT_VARIABLE_NUMBER, 32766 },
 	{ SQLITE_LIMIT_TRIGGER_DEPTH, 1 },
@@ -69,9 +69,9 @@ int store_distrust(sqlite3 *db)
 	return code;
 }
 
-/* ---- What the schema describes ---- */
+/* ---- Check the schema ---- */
 
-/* 0: no row, 1: there is one, or negative errno. */
+/* Returns 1 if the query has a row, 0 if not, or negative errno. */
 static int has_row(sqlite3 *db, const char *sql)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;
@@ -93,17 +93,16 @@ static char *strange_sql(void)
 		MAX_NAME_BYTES, MAX_TEXT_BYTES, MAX_ENTRIES);
 }
 
-/* Asked of real tables alone: for any other this would make its module connect. */
+/* Only for real tables: on a virtual table, this query would connect its module. */
 static const char computed_sql[] =
 	"SELECT 1 FROM sqlite_schema AS s, pragma_table_xinfo(s.name, 'main') AS c WHERE s.type = 'table' AND c.hidden <> 0";
 
-/* What recordings have under a name nothing else may be: a view in the place of a table could claim anything, for
- * ever. */
+/* A name of the catalogue must have its kind: a query on a view in a table's place could run for ever. */
 static bool is_as_ours(const char *name, const char *type)
 {
 	const struct catalogue_table *ours = name && type ? catalogue_find("main", name) : NULL;
 
-	/* Samples are a table in files of version 1, and ours to show in others. */
+	/* Samples are a table in files of version 1, and our virtual table in others. */
 	return !ours || strcmp(type, ours->kind == CATALOGUE_VIEW ? "view" : "table") == 0;
 }
 
@@ -136,7 +135,7 @@ int store_check_schema(sqlite3 *db)
 	return r > 0 ? -EMEDIUMTYPE : r;
 }
 
-/* ---- What may be asked ---- */
+/* ---- Authorizer ---- */
 
 static bool is_of(const char *const *words, const char *word)
 {
@@ -146,7 +145,7 @@ static bool is_of(const char *const *words, const char *word)
 	return false;
 }
 
-/* With an argument these ask, too, where others change something. */
+/* These pragmas only read, or are harmless, even with an argument. */
 static bool may_ask(const char *pragma, const char *argument)
 {
 	static const char *const with_argument[] = {
@@ -159,15 +158,17 @@ static bool may_ask(const char *pragma, const char *argument)
 	return !argument || is_of(with_argument, pragma);
 }
 
-/* No statement can write (read_vfs.c). The authorizer keeps them from other files and from loading code.
- * @data: not NULL where the user chooses what to attach. */
+/*
+ * No statement can write (read_vfs.c). The authorizer also blocks other files and loading code.
+ * @data: not NULL if the user chooses what to attach.
+ */
 static int permit_reading(void *data, int action, const char *first, const char *second, const char *database,
 			  const char *trigger)
 {
 	(void)database;
 	(void)trigger;
 	switch (action) {
-	case SQLITE_ATTACH: /* schemas of memory, which hold views of ours */
+	case SQLITE_ATTACH: /* in-memory schemas, which hold our views */
 		return data || (first && (strcmp(first, ":memory:") == 0 ||
 					  (strncmp(first, "file:", 5) == 0 && strstr(first, "?mode=memory"))))
 			       ? SQLITE_OK
@@ -182,9 +183,9 @@ static int permit_reading(void *data, int action, const char *first, const char 
 }
 
 /*
- * SQLite takes views apart as deep as they go before it asks anybody whether to go on: forty views over two of the
- * view before are a trillion. What that takes is memory, so memory is what ends it. Sorting and grouping go to the
- * disk, and a question that is no attack stays far below.
+ * SQLite expands nested views before it calls any callback: forty views that each use the one before twice would expand
+ * to a trillion. Expansion needs memory, so limit memory. Sorting and grouping use the disk, and honest queries need
+ * far less.
  */
 static void limit_memory(void)
 {

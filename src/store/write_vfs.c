@@ -31,7 +31,7 @@
 
 static const char through_folder[] = "/proc/self/fd/";
 
-/* The databases that are open, by the descriptor of their folder. */
+/* Open databases, by the descriptor of their folder. */
 struct admitted {
 	struct admitted *next;
 	int folder;
@@ -81,7 +81,7 @@ void write_vfs_dismiss(int folder)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The folder of "/proc/self/fd/FOLDER/NAME", where nothing is behind that; -1: the name is none such. */
+/* The folder's descriptor of "/proc/self/fd/FOLDER/NAME", if nothing follows; -1: another form. */
 static int folder_of(const char *name)
 {
 	size_t n = strlen(through_folder);
@@ -106,7 +106,7 @@ static bool find(int folder, struct stat *ret)
 	return is_there;
 }
 
-/* ---- Calls that SQLite makes ---- */
+/* ---- System calls of SQLite ---- */
 
 static bool is_admitted(const char *name, int fd)
 {
@@ -119,15 +119,14 @@ static bool is_admitted(const char *name, int fd)
 	return file.st_dev == database.st_dev && file.st_ino == database.st_ino;
 }
 
-/* SQLite opens every file of this process by this call. Names that lead through no folder's descriptor are no
- * recordings. */
+/* SQLite opens every file of this process through this call. Names without a folder's descriptor are no recordings. */
 static int open_carefully(const char *name, int flags, int mode)
 {
 	int fd;
 
 	if (folder_of(name) < 0)
 		return open(name, flags, mode);
-	/* Without O_NONBLOCK a FIFO that somebody put there keeps us waiting; a regular file does not know it. */
+	/* O_NONBLOCK: a planted FIFO would block the open; it has no effect on regular files. */
 	fd = open(name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, mode);
 	if (fd < 0 || is_admitted(name, fd))
 		return fd;
@@ -136,11 +135,11 @@ static int open_carefully(const char *name, int flags, int mode)
 	return -1;
 }
 
-/* ---- The file system as SQLite sees it ---- */
+/* ---- VFS methods ---- */
 
 static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *ret_flags)
 {
-	file->pMethods = NULL; /* of a file that is not open */
+	file->pMethods = NULL; /* not open yet */
 	if (flags & SQLITE_OPEN_SUPER_JOURNAL)
 		return SQLITE_CANTOPEN;
 	return usual_vfs()->xOpen(vfs, name, file, flags, ret_flags);
@@ -153,7 +152,7 @@ static int remove_file(sqlite3_vfs *vfs, const char *name, int syncs)
 	return usual_vfs()->xDelete(vfs, name, syncs);
 }
 
-/* The usual one would follow the descriptor's link to the folder's path. */
+/* The default VFS would resolve the descriptor's link to the folder's path. */
 static int full_name(sqlite3_vfs *vfs, const char *name, int n_bytes, char *to)
 {
 	if (folder_of(name) < 0)

@@ -70,7 +70,7 @@ void writer_finalize(struct store *store)
 	series_finalize(store);
 }
 
-/* Values go in one after the other; the first failure sticks. */
+/* Binds values in order and keeps the first error. */
 struct binding {
 	struct store *store;
 	sqlite3_stmt *statement;
@@ -89,7 +89,7 @@ static void bind_integer(struct binding *to, int64_t value)
 		to->code = sqlite3_bind_int64(to->statement, to->column, value);
 }
 
-/* The values of a reset statement are NULL until bound. */
+/* Values of a reset statement stay NULL until bound. */
 static void bind_null(struct binding *to)
 {
 	to->column++;
@@ -135,7 +135,7 @@ int writer_run(struct store *store, sqlite3_stmt *statement, int code)
 		code = sqlite3_step(statement);
 	r = store_errno(store->db, code);
 	sqlite3_reset(statement);
-	if (statement) /* NULL: it could not be prepared, which is what code says */
+	if (statement) /* NULL: preparing failed, with code */
 		sqlite3_clear_bindings(statement);
 	if (r < 0 && store->in_batch && sqlite3_get_autocommit(store->db))
 		store->batch_error = r;
@@ -263,7 +263,7 @@ int store_put_total(struct store *store, const struct total_row *row)
 	return run(&to);
 }
 
-/* A table that files of before do not have, and that is written once: prepared when it is. */
+/* Older files lack this table, and it is written only once, so prepare the statement here. */
 int store_put_evaluation_place(struct store *store, const struct evaluation_place_row *row)
 {
 	static const char sql[] =
