@@ -16,7 +16,7 @@
 /* ---- Labels ---- */
 
 struct labelling {
-	struct id_map known; /* from a string's address to its number */
+	struct id_map known; /* address of a string -> its number */
 	const char **paths, **labels;
 	size_t n, allocated;
 };
@@ -28,7 +28,7 @@ static void labelling_done(struct labelling *labelling)
 	free(labelling->labels);
 }
 
-/* @path: NULL: there is none. */
+/* @path NULL: there is none. */
 static int add_path(struct labelling *labelling, const char *path)
 {
 	int r;
@@ -83,7 +83,7 @@ void profile_show_full_paths(struct profile *profile)
 	}
 }
 
-/* ---- Native names that several functions have ---- */
+/* ---- Names shared by several native functions ---- */
 
 static int compare_texts(const char *a, const char *b)
 {
@@ -101,7 +101,7 @@ static int compare_functions(const void *a, const void *b)
 	return order != 0 ? order : compare_texts(left->module, right->module);
 }
 
-/* One of a file and one whose file is not known are the same function where they are in the same module. */
+/* In the same module, a function with a known file and one without count as the same. */
 static bool is_other(const struct profile_frame *a, const struct profile_frame *b)
 {
 	if (a->file && b->file)
@@ -143,7 +143,7 @@ int profile_label_files(struct profile *profile)
 	return r < 0 ? r : mark_shared_names(profile);
 }
 
-/* ---- What is shown of them ---- */
+/* ---- Shown labels ---- */
 
 const char *profile_frame_place(const struct profile_frame *frame)
 {

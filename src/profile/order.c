@@ -37,7 +37,7 @@ static bool is_ordered(const struct profile *profile)
 	return true;
 }
 
-/* Depth of one stack and of those on the way to the nearest one that is known. */
+/* Compute the depth of a stack and of its ancestors up to a known one. */
 static int measure(const struct profile *profile, int32_t stack, int32_t *depths)
 {
 	int32_t at = stack, n = 0, depth;
@@ -56,7 +56,7 @@ static int measure(const struct profile *profile, int32_t stack, int32_t *depths
 }
 
 /*
- * Turn each stack's depth into its place in the order of depths.
+ * Turn each stack's depth into its rank by depth.
  * @starts: n + 1 zeros.
  */
 static void rank(int32_t *depths, size_t n, int32_t *starts)
@@ -118,7 +118,7 @@ int profile_order_stacks(struct profile *profile)
 	return move_stacks(profile, places);
 }
 
-/* Those of the same time come by thread, then by stack: the order is the same whatever sorts. */
+/* Samples of equal time are sorted by thread, then by stack, so the order is deterministic. */
 static int compare_samples(const void *a, const void *b)
 {
 	const struct profile_sample *left = a, *right = b;

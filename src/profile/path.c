@@ -30,29 +30,31 @@
 #include "base/util.h"
 #include "src/profile/profile.h"
 
-/* libc's functions that start a process or a thread. Reserved names mean them
- * wherever they lie (a static program holds them itself). */
+/*
+ * libc's functions that start a process or a thread. Their names are reserved, so they count in any module (a static
+ * program contains them).
+ */
 static const char *const start_names[] = {
 	"_start", "start_thread", "clone", "clone3", "__clone", "__clone3",
 };
 
-/* These go by several names: __libc_start_main_impl, __libc_start_main_alias_1 ... */
+/* Prefix of several names: __libc_start_main_impl, __libc_start_main_alias_1 ... */
 static const char start_prefix[] = "__libc_start_";
 
-/* How the files of libc, and of an interpreter, are called. */
+/* Names of libc's and the interpreter's files. */
 static const char *const libc_prefixes[] = { "libc.so", "libc-", "libpthread", "ld-musl", "libc.musl" };
 static const char *const interpreter_prefixes[] = { "python", "libpython" };
 
-/* Deeper stacks take their scratch memory from the heap. */
+/* Deeper stacks use the heap. */
 enum { SCRATCH_PLACES = 512 };
 
 struct place {
 	int32_t frame;
-	bool is_eval; /* it, or the function it was inlined into, is an evaluation */
+	bool is_eval; /* the frame, or the one it is inlined into, is an entry frame */
 	bool hidden;
 };
 
-/* ---- What a frame is ---- */
+/* ---- Kinds of frames ---- */
 
 static bool has_prefix(const char *module, const char *const *prefixes, size_t n)
 {
@@ -72,7 +74,7 @@ bool profile_frame_is_libc(const struct profile_frame *frame)
 	return has_prefix(frame->module, libc_prefixes, N_ELEMENTS(libc_prefixes));
 }
 
-/* "libx.so+0x12a0", in the module libx.so: whose function that is nobody knows. */
+/* Whether the name is an address in a module, such as "libx.so+0x12a0". */
 static bool is_nameless(const struct profile_frame *frame)
 {
 	const char *name;
@@ -106,14 +108,14 @@ static bool starts_thread(const struct profile_frame *frame)
 	return false;
 }
 
-/* ---- Folding ---- */
+/* ---- Fold ---- */
 
 static const struct profile_frame *frame_of(const struct profile *profile, const struct place *place)
 {
 	return &profile->frames[place->frame];
 }
 
-/* Rule 1; returns the first evaluation, n where there is none. */
+/* Rule 1; returns the first entry frame, or n. */
 static size_t hide_glue(const struct profile *profile, struct place *places, size_t n)
 {
 	size_t first_eval = n;
@@ -129,7 +131,7 @@ static size_t hide_glue(const struct profile *profile, struct place *places, siz
 /* Rule 2. */
 static void hide_calls_of_builtins(const struct profile *profile, struct place *places, size_t n)
 {
-	const char *module = NULL; /* of the evaluation that the run at hand began with */
+	const char *module = NULL; /* module of the entry frame before this run */
 	size_t start = 0;
 
 	for (size_t i = 0; i < n; i++) {
@@ -164,7 +166,7 @@ static void hide_start(const struct profile *profile, struct place *places, size
 		} else if (frame->role != ROLE_INTERNAL) {
 			if (!is_interpreter || !is_nameless(frame) || !is_in(frame, module))
 				return;
-			/* Before libc has shown up this is _start, or the stack was cut. */
+			/* Before any frame of libc, this is _start or the stack was cut. */
 			if (!started && !starts_thread(frame_of(profile, &places[i + 1])))
 				return;
 		}
@@ -202,7 +204,7 @@ static void fold(const struct profile *profile, struct place *places, size_t n)
 	places[n - 1].hidden = false;
 }
 
-/* ---- The caller's choice ---- */
+/* ---- Filters of the view ---- */
 
 static void begin_at_root(const struct profile *profile, struct place *places, size_t n)
 {
@@ -210,7 +212,7 @@ static void begin_at_root(const struct profile *profile, struct place *places, s
 
 	while (root < n && (places[root].hidden || !profile->is_root[places[root].frame]))
 		root++;
-	/* One that is hidden itself is there all the same. */
+	/* A hidden frame counts, too. */
 	for (size_t i = 0; root == n && i < n; i++)
 		if (profile->is_root[places[i].frame])
 			root = i;
@@ -230,7 +232,7 @@ static void choose(const struct profile *profile, struct place *places, size_t n
 	}
 }
 
-/* ---- From the tree to places ---- */
+/* ---- From tree to list ---- */
 
 static size_t count_places(const struct profile *profile, int32_t stack)
 {
@@ -243,7 +245,7 @@ static size_t count_places(const struct profile *profile, int32_t stack)
 	return n;
 }
 
-/* The stack's n places, outermost first; those from room on are left out. */
+/* List the stack's n frames, outermost first; drop those beyond room. */
 static void expand(const struct profile *profile, int32_t stack, struct place *places, size_t n, size_t room)
 {
 	for (; stack >= 0; stack = profile->stacks[stack].parent) {
@@ -267,7 +269,7 @@ size_t profile_path(const struct profile *profile, int32_t stack, bool show_inte
 	n = count_places(profile, stack);
 	if (n > room) {
 		heap = reallocarray(NULL, n, sizeof *heap);
-		/* Without memory the stack is cut, as it is for want of room in path. */
+		/* Out of memory: cut the stack, like one that is too long for path. */
 		if (heap) {
 			places = heap;
 			room = n;

@@ -140,7 +140,7 @@ bool profile_weights_differ(const struct profile *profile)
 			continue;
 		if (!first)
 			first = total;
-		/* weight / samples of both */
+		/* Compare weight / samples without division. */
 		if ((unsigned __int128)total->weight * first->samples !=
 		    (unsigned __int128)first->weight * total->samples)
 			return true;

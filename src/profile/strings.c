@@ -22,7 +22,7 @@ struct block {
 };
 
 struct strings {
-	struct block *first; /* the block in use, then full ones */
+	struct block *first; /* the current block, then full ones */
 };
 
 int strings_new(struct strings **ret)
