@@ -43,7 +43,7 @@ int agent_eval_fail(pid_t pid, const struct agent_value *value)
 	}
 }
 
-/* Until it ends. -1 as a status: not yet. */
+/* Handle one message. Returns an exit status; -1: not finished. */
 static int take_message(pid_t pid, const struct agent_eval *eval, const struct message *message, bool *is_started,
 			struct agent_value *ret)
 {
@@ -77,7 +77,7 @@ static int wait_for_end(pid_t pid, struct agent_talk *talk, const struct agent_e
 	while (status < 0 && (r >= 0 || r == -ETIMEDOUT || r == -EINTR)) {
 		struct message message;
 
-		/* What holds its GIL for so long may do so for ever: it is said at once, and nothing runs later. */
+		/* If the GIL stays busy this long, it may for ever: report it now, and cancel the code. */
 		gave_up = !is_started && monotonic_ns() - since_ns >= START_MS * UINT64_C(1000000);
 		if ((eval->interrupts && *eval->interrupts > sent) || (gave_up && sent == 0)) {
 			sent++;
@@ -143,7 +143,7 @@ char *agent_call(const char *source, const char *function, const char *bytes, si
 
 	if (!out)
 		return NULL;
-	/* One expression, which binds no name in __main__. */
+	/* A single expression, which binds no name in __main__. */
 	fputs("(lambda space: exec(", out);
 	put_literal(out, source, strlen(source));
 	fprintf(out, ".decode(), space) or space[\"%s\"](", function);

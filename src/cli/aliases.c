@@ -80,7 +80,7 @@ const char *aliases_format(const char *name)
 	return name;
 }
 
-/* ---- Rows for argp ---- */
+/* ---- Options for argp ---- */
 
 static bool is_of(const struct alias *alias, const char *verb)
 {
@@ -97,13 +97,13 @@ static int key_of(const struct alias *alias)
 	return alias->typed[1] == '-' ? FIRST_KEY + (int)(alias - aliases) : alias->typed[1];
 }
 
-/* The name of a long option without its dashes and its argument. NULL: it is a letter. Kept until the end. */
+/* Name of a long option without dashes and argument; never freed. NULL: a letter. */
 static char *long_name(const struct alias *alias)
 {
 	return alias->typed[1] == '-' ? strndup(alias->typed + 2, strcspn(alias->typed + 2, " ")) : NULL;
 }
 
-/* Of a letter with and without a number there is one row, which takes no argument. */
+/* A letter with and without a number share one option, without argument. */
 static bool is_twin(const struct alias *alias)
 {
 	return alias > aliases && strcmp(alias[-1].verb, alias->verb) == 0 && alias[-1].typed[1] == alias->typed[1] &&
@@ -143,7 +143,7 @@ int aliases_init(const char *verb, const struct argp *argp, struct aliased *ret)
 		};
 	}
 	if (n == 0)
-		free(TAKE(aliased.options)); /* argp never frees what it makes of an empty list */
+		free(TAKE(aliased.options)); /* argp never frees its copy of an empty list */
 	*ret = aliased;
 	return 0;
 }
@@ -158,7 +158,7 @@ void aliases_done(struct aliased *self)
 	*self = (struct aliased){ 0 };
 }
 
-/* ---- What they mean ---- */
+/* ---- Meaning ---- */
 
 static const struct argp_option *option_named(const struct argp_option *options, const char *name, size_t n_name)
 {
@@ -201,7 +201,7 @@ static error_t parse_alias(const struct aliased *self, const struct alias *alias
 	return self->argp->parser(option->key, value ? (char *)value + 1 : argument, state);
 }
 
-/* Whether a word is an option of the verb's, as people write one: "-p", "--pid", "--pid=4242". */
+/* Find the verb's option for a word like "-p", "--pid" or "--pid=4242". */
 static const struct argp_option *option_typed(const struct aliased *self, const char *word)
 {
 	size_t n = count_options(self->options);
@@ -216,7 +216,7 @@ static const struct argp_option *option_typed(const struct aliased *self, const 
 	return NULL;
 }
 
-/* An option that is the argument of the one before it was not meant to be that. */
+/* Reject an option as the argument of the option before it: probably a mistake. */
 static void check_swallowed(const struct aliased *self, const char *argument, struct argp_state *state)
 {
 	const char *before = state->next >= 2 ? state->argv[state->next - 2] : "";
@@ -227,7 +227,7 @@ static void check_swallowed(const struct aliased *self, const char *argument, st
 			   argument, before, before[1] == '-' ? "=" : "", argument);
 }
 
-/* argp's own keys are above. */
+/* argp's own keys are larger. */
 static bool is_option(int key)
 {
 	return key > 0 && key < ARGP_KEY_ARGS;

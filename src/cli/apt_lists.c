@@ -20,7 +20,7 @@
 
 enum { PIECE_BYTES = 256 << 10, MAX_LINE_BYTES = 8 << 20 };
 
-/* Of all lists together: Debian's with its debug packages has 100 MB. */
+/* Limit over all lists: Debian's, with debug packages, have 100 MB. */
 #define MAX_BYTES (UINT64_C(1) << 30)
 
 DEFINE_CLEANUP(DIR *, closedir)
@@ -29,8 +29,8 @@ DEFINE_CLEANUP(LZ4F_dctx *, LZ4F_freeDecompressionContext)
 struct search {
 	struct apt_query *queries;
 	unsigned n_queries;
-	char package[APT_PACKAGE_BYTES]; /* whose stanza it is */
-	char *line;                      /* begun in a piece before */
+	char package[APT_PACKAGE_BYTES]; /* package of the current stanza */
+	char *line;                      /* unfinished line from the previous piece */
 	size_t n_line, allocated;
 	uint64_t n_bytes_left;
 };
@@ -44,7 +44,7 @@ static const char *value_of(const char *line, const char *field)
 	return strncmp(line, field, n) == 0 ? line + n + strspn(line + n, " ") : NULL;
 }
 
-/* How likely the package that was found is, from 0; APT_MAX_CANDIDATES: none was. */
+/* Rank of the found package, 0 is best; APT_MAX_CANDIDATES: none found. */
 static unsigned rank(const struct apt_query *query, const char *package)
 {
 	unsigned i = 0;
@@ -87,7 +87,7 @@ static void take_line(struct search *search, const char *line)
 		take_build_ids(search, value);
 }
 
-/* The rest of a line that was begun, or a part of one. -E2BIG, -ENOMEM. */
+/* Append to the unfinished line. -E2BIG, -ENOMEM. */
 static int add_to_line(struct search *search, const char *bytes, size_t n_bytes)
 {
 	int r;
@@ -103,7 +103,7 @@ static int add_to_line(struct search *search, const char *bytes, size_t n_bytes)
 	return 0;
 }
 
-/* Returns 0, or less where the rest of the list is not wanted. */
+/* Returns 0, or negative if the rest of the list is not needed. */
 static int take_piece(struct search *search, const char *bytes, size_t n_bytes)
 {
 	if (n_bytes > search->n_bytes_left)
@@ -137,7 +137,7 @@ static void read_plain(struct search *search, int fd, char *piece)
 			return;
 }
 
-/* All that comes out of a piece; less than 0: no more is wanted. */
+/* Decompress a piece completely; negative: stop. */
 static int unpack(struct search *search, LZ4F_dctx *context, const char *packed, size_t n_packed, char *piece)
 {
 	size_t at = 0, n_in, n_out;

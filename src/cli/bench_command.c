@@ -27,7 +27,7 @@ static size_t count_words(char *const *words)
 	return n;
 }
 
-/* "probing record -q -o FILE OPTION... -- COMMAND...". The list alone is the caller's, for free(3). */
+/* Build "probing record -q -o FILE OPTION... -- COMMAND...". The caller frees only the array. */
 static char **record_words(const struct bench_command *command, const char *recording)
 {
 	static const char *const first[] = { "probing", "record", "-q", "-o" };
@@ -47,7 +47,7 @@ static char **record_words(const struct bench_command *command, const char *reco
 	return words;
 }
 
-/* What fails here is seen by the exit status, as with record -- CMD. */
+/* The exit status reports errors, as with record -- CMD. */
 static void run_child(const char *program, char **words, bool show_output)
 {
 	int nowhere = show_output ? -1 : open("/dev/null", O_WRONLY | O_CLOEXEC);

@@ -26,7 +26,7 @@ static bool show(void *data, const struct copy_progress *progress)
 	return progress_show(data, progress->what, progress->n_done, progress->n_all);
 }
 
-/* Seconds that the process of a run lasted; -1: its end was not seen. */
+/* Duration in seconds of a run's process; -1: its end was not recorded. */
 static double read_wall(sqlite3 *db)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *row = NULL;

@@ -59,9 +59,9 @@ error_t compare_arguments_parse(int key, char *argument, struct argp_state *stat
 	}
 }
 
-/* ---- Which files ---- */
+/* ---- Files ---- */
 
-/* What fits no file stays as it is, for the sentence that it is not there. */
+/* Keep a pattern without matches, so that the error message names it. */
 static void add_glob(struct glob_list *files, const char *pattern, struct argp_state *state)
 {
 	glob_t found = { 0 };
@@ -89,7 +89,7 @@ void compare_arguments_add(struct compare_arguments *arguments, enum side side, 
 		add_glob(&arguments->files[side], parts.words[i], state);
 }
 
-/* ---- Reading them ---- */
+/* ---- Read ---- */
 
 static int fail_add(const char *path, int error, const char *why)
 {

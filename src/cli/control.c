@@ -19,7 +19,7 @@
 #include "base/util.h"
 #include "src/cli/cli.h"
 
-/* Whoever may write to it gives orders to our user's recorder. */
+/* Only the user may write to the FIFO, because it controls the recorder. */
 static int check_fifo(const struct stat *st)
 {
 	if (!S_ISFIFO(st->st_mode))
@@ -40,7 +40,7 @@ static int open_fifo(const char *path, struct control_fifo *fifo)
 	if (r < 0)
 		return r;
 	if (place->exists && !S_ISFIFO(place->st.st_mode))
-		return -ENXIO; /* a device may do something when it is opened */
+		return -ENXIO; /* opening a device may have side effects */
 	made = !place->exists && mkfifoat(place->folder, place->name, 0600) == 0;
 	if (!place->exists && !made)
 		return errno == EEXIST ? -PLACE_ECHANGED : -errno;
@@ -131,7 +131,7 @@ bool control_next(struct control *control, enum control_command *ret, const char
 {
 	char c;
 
-	/* Byte for byte, for commands come seldom, and what follows stays for the next call. */
+	/* Read single bytes: commands are rare, and later ones stay for the next call. */
 	while (control->fd > 0 && read(control->fd, &c, 1) == 1) {
 		if (!control_line_take(&control->line, c, ret))
 			continue;
@@ -157,5 +157,5 @@ void control_reply(const struct control *control, const char *format, ...)
 	n = MIN(n, (int)sizeof line - 2);
 	line[n] = '\n';
 	if (write(control->reply_fd, line, (size_t)n + 1) < 0)
-		return; /* full: whoever does not read does not want to know */
+		return; /* the FIFO is full: the reader ignores replies */
 }

@@ -29,7 +29,7 @@ static enum control_command parse(const char *line)
 	return CONTROL_UNKNOWN;
 }
 
-/* What others wrote goes to a terminal. */
+/* Make foreign text safe for a terminal. */
 static void make_printable(char *text)
 {
 	for (; *text; text++)

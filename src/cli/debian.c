@@ -26,7 +26,7 @@ enum { MAX_LIST_BYTES = 32 << 20 };
 
 DEFINE_CLEANUP(DIR *, closedir)
 
-/* What is not called NAME-dbgsym, where no list says so. */
+/* Debug packages that are not called NAME-dbgsym, for systems whose lists are missing. */
 static const char *const exceptions[] = { "libc6-dbg" };
 
 static bool has_line(const char *text, const char *line)
@@ -39,7 +39,7 @@ static bool has_line(const char *text, const char *line)
 	return false;
 }
 
-/* The file under its name, or with the /usr of the merged tree put before or left away. */
+/* Search the file under its name, and with or without the /usr of a merged tree. */
 static bool lists(const char *text, const char *path)
 {
 	static const char *const merged[] = { "/bin/", "/sbin/", "/lib", NULL };
@@ -89,7 +89,7 @@ static bool find_owner(const char *path, char *to)
 	return false;
 }
 
-/* The source package, whose debug files may be in a package of that name: python3.11 of python3.11-minimal. */
+/* Find the source package, which may name the debug package: python3.11 for python3.11-minimal. */
 static void find_source(const char *status, const char *package, char *to)
 {
 	CLEANUP(freep) char *head = NULL;
@@ -107,7 +107,7 @@ static void find_source(const char *status, const char *package, char *to)
 		 source);
 }
 
-/* How debug packages are called, by the package that owns the module and its source. */
+/* Possible names of debug packages, from the module's package and its source package. */
 struct names {
 	char own_dbgsym[APT_PACKAGE_BYTES + 8], own_dbg[APT_PACKAGE_BYTES + 8], source_dbg[APT_PACKAGE_BYTES + 8];
 };

@@ -25,7 +25,7 @@ static const struct unit *find_unit(const char *text, size_t n)
 	return NULL;
 }
 
-/* strtod(3) takes more than people mean: signs, spaces, "inf", hexadecimal digits. */
+/* strtod(3) also accepts signs, spaces, "inf" and hexadecimal digits. */
 static bool starts_number(const char *text)
 {
 	return (isdigit((unsigned char)text[0]) && (text[1] | 0x20) != 'x') ||
@@ -48,7 +48,7 @@ int duration_parse(const char *text, double *ret)
 		value = strtod(text, &rest);
 		n = strspn(rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
 		unit = find_unit(rest, n);
-		if (!unit && (n > 0 || !is_first)) /* only a number alone is of seconds */
+		if (!unit && (n > 0 || !is_first)) /* only a single number may omit the unit: seconds */
 			return -EINVAL;
 		seconds += value * (unit ? unit->seconds : 1);
 		if (!unit && *rest != '\0')

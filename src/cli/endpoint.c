@@ -65,7 +65,7 @@ static int open_recording(const char *path, bool may_write, struct endpoint *to)
 	snprintf(to->title, sizeof to->title, "%s", path);
 	if (!may_write) {
 		r = cli_open_recording(path, &to->db);
-		if (r == EXIT_OK) /* the statement is the user's own, and what it names is read only */
+		if (r == EXIT_OK) /* the statement is the user's own, and attached files are read-only */
 			store_permit_attach(to->db);
 		return r;
 	}
@@ -73,7 +73,7 @@ static int open_recording(const char *path, bool may_write, struct endpoint *to)
 	if (r < 0)
 		return fail_recording(r, path);
 	to->db = store_connection(to->store);
-	/* What it added up to holds no more; endpoint_finish() adds it up again. */
+	/* The file's checksum becomes invalid; endpoint_finish() computes it again. */
 	r = store_begin(to->store);
 	if (r >= 0)
 		r = store_commit(to->store);
@@ -81,8 +81,8 @@ static int open_recording(const char *path, bool may_write, struct endpoint *to)
 }
 
 /*
- * What is opened beside a database in memory could be made, or changed, by that: such a connection is to be written at
- * first. Nothing else is asked for; a recording's own connection attaches what is there, to be read.
+ * A writable in-memory connection could create or change an attached file, so deny ATTACH. A connection to a recording
+ * may attach existing files, read-only.
  */
 static int forbid_files(void *data, int action, const char *name, const char *b, const char *c, const char *d)
 {
@@ -205,7 +205,7 @@ int endpoint_finish(struct endpoint *endpoint, int status)
 	int r = 0;
 
 	if (endpoint->store) {
-		/* What was begun and not committed is not wanted: so SQLite sees it, too. */
+		/* Discard an uncommitted transaction, as SQLite does. */
 		if (!sqlite3_get_autocommit(endpoint->db))
 			sqlite3_exec(endpoint->db, "ROLLBACK", NULL, NULL, NULL);
 		r = store_settle(endpoint->store);

@@ -9,16 +9,16 @@
 #include "base/util.h"
 #include "src/cli/cli.h"
 
-enum { MAX_SENTENCE = 4096 + 256 }; /* a path, and what is wrong with it */
+enum { MAX_SENTENCE = 4096 + 256 }; /* a path and an error text */
 
-/* Names in it come from others: only the line end of the format itself is one on the terminal. */
+/* The text may contain foreign names, so escape control characters except the format's own newline. */
 static void say(const char *format, va_list arguments)
 {
 	size_t n_format = strlen(format), n_end = n_format > 0 && format[n_format - 1] == '\n';
 	CLEANUP(freep) char *text = NULL;
 	int n = vasprintf(&text, format, arguments);
 
-	if (n < 0) { /* better a sentence without its names than none */
+	if (n < 0) { /* out of memory: print the format alone */
 		text = NULL;
 		fputs(format, stderr);
 		return;
@@ -108,7 +108,7 @@ int cli_fail_open(const char *path, int error)
 
 	bool is_of_place = error == -PLACE_ENO_READER || error == -PLACE_ECHANGED;
 
-	if (cli_status(error) == EXIT_IO && !is_of_place) /* a full disk stops the first byte, too */
+	if (cli_status(error) == EXIT_IO && !is_of_place) /* a full disk may already fail the open */
 		return cli_fail_write(path, error);
 	place_explain(error, output_name(path), sentence, sizeof sentence);
 	return cli_fail(EXIT_NO_OUTPUT, "%s", sentence);

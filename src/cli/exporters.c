@@ -16,7 +16,7 @@ static bool is_wanted(const struct exporter *exporter, bool views_only)
 	return exporter->write || !views_only;
 }
 
-/* "svg (.svg), html (.html .htm)". Owned by the caller; NULL: no memory. */
+/* "svg (.svg), html (.html .htm)". Owned by the caller; NULL: out of memory. */
 static char *list_all(bool views_only)
 {
 	char *text = NULL;

@@ -12,7 +12,7 @@
 
 #include "base/util.h"
 
-/* The folder of this program. */
+/* Folder of the running program. */
 static int find_folder(char folder[PATH_MAX])
 {
 	ssize_t n = readlink("/proc/self/exe", folder, PATH_MAX - 1);
@@ -25,7 +25,7 @@ static int find_folder(char folder[PATH_MAX])
 	return 0;
 }
 
-/* FOLDER/BELOW/NAME, in its plainest form; NULL: there is none. */
+/* Canonical path of FOLDER/BELOW/NAME; NULL: it does not exist. */
 static char *try(const char *folder, const char *below, const char *name)
 {
 	CLEANUP(freep) char *candidate = NULL;
@@ -35,7 +35,7 @@ static char *try(const char *folder, const char *below, const char *name)
 	return candidate && access(candidate, R_OK) == 0 ? realpath(candidate, NULL) : NULL;
 }
 
-/* In the Python package, where a wheel was installed: of several Pythons that share this program the newest file. */
+/* Search the Python packages beside a wheel's program; if several Pythons share it, take the newest file. */
 static char *try_packages(const char *folder, const char *name)
 {
 	CLEANUP(freep) char *pattern = NULL;
@@ -61,7 +61,7 @@ static char *try_packages(const char *folder, const char *name)
 	return path;
 }
 
-/* By this program, so that a tree that was moved as a whole finds its own; then where it was configured to be. */
+/* Search relative to the program first, so that a moved tree finds its own library, then in the configured folder. */
 char *library_path(const char *name, const char *built_in)
 {
 	char folder[PATH_MAX], below[PATH_MAX], built[PATH_MAX], *path = NULL;

@@ -6,13 +6,13 @@
 #include "base/util.h"
 #include "src/cli/info.h"
 
-/* A time, or how many a second; 0 or less: not known. */
+/* Put a time or a rate; 0 or less: unknown. */
 static void put_real(struct json *json, const char *key, double value)
 {
 	to_json_put_number(json, key, value > 0 ? value : NAN);
 }
 
-/* Below 0: not known. */
+/* Negative: unknown. */
 static void put_integer(struct json *json, const char *key, int64_t value)
 {
 	to_json_put_known(json, key, value, value >= 0);

@@ -31,7 +31,7 @@ static void put_text(const char *name, const char *text, FILE *out)
 	fprintf(out, "  %-11s %s\n", name, shown);
 }
 
-/* How the recording ended, and what it reaches to where it did not. */
+/* How the recording ended, or the time of its last sample. */
 static void put_end(const struct info *info, const struct about_run *run, FILE *out)
 {
 	const struct about *about = &info->about;

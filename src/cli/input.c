@@ -27,7 +27,7 @@ uint64_t input_most(void)
 	return most;
 }
 
-/* One byte more than are allowed, which tells. */
+/* Allow one byte more than the limit, to detect larger input. */
 static int make_room(struct input *input)
 {
 	size_t wanted = (size_t)MIN(MAX(2 * (uint64_t)input->allocated, (uint64_t)FIRST_BYTES), input_most() + 1);
@@ -74,13 +74,13 @@ int input_read(const char *path, struct input *ret)
 		return -errno;
 	if (S_ISDIR(st.st_mode))
 		return -EISDIR;
-	if (S_ISBLK(st.st_mode) || (S_ISCHR(st.st_mode) && !is_stdin)) /* some have no end */
+	if (S_ISBLK(st.st_mode) || (S_ISCHR(st.st_mode) && !is_stdin)) /* some devices never end */
 		return -ENODEV;
 	ret->modified_ns = S_ISREG(st.st_mode) ? (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec
 					       : realtime_ns();
 	if (S_ISREG(st.st_mode) && (uint64_t)st.st_size > input_most())
 		return -E2BIG;
-	if (S_ISREG(st.st_mode) && st.st_size > 0) { /* one more, so that the end shows */
+	if (S_ISREG(st.st_mode) && st.st_size > 0) { /* one byte more, to see the end of file */
 		ret->bytes = malloc((size_t)st.st_size + 1);
 		ret->allocated = ret->bytes ? (size_t)st.st_size + 1 : 0;
 	}

@@ -22,7 +22,7 @@
 #include "base/proc.h"
 #include "base/util.h"
 
-/* Younger than the headers of old systems. Source: include/uapi/linux/capability.h, Linux 5.9. */
+/* Newer than the headers of old systems. Source: include/uapi/linux/capability.h, Linux 5.9. */
 #ifndef CAP_CHECKPOINT_RESTORE
 #define CAP_PERFMON 38
 #define CAP_BPF 39
@@ -47,7 +47,7 @@ static bool has_bpf(const struct privilege_needs *needs)
 	return needs->source == SOURCE_BPF;
 }
 
-/* At the end it records two threads of its own, to measure what that takes (capture_switch_cost()). */
+/* At the end, the recorder records two threads of its own to measure the cost of a switch (capture_switch_cost()). */
 static bool measures_switches(const struct privilege_needs *needs)
 {
 	return has_events(needs) && needs->mode != MODE_CPU;
@@ -58,8 +58,9 @@ static bool has_child(const struct privilege_needs *needs)
 	return needs->has_child;
 }
 
-/* CAP_SYS_ADMIN does what these do before Linux 5.9, and where Debian's patch knows no other (src/capture/explain.c).
- * */
+/*
+ * CAP_SYS_ADMIN replaces these before Linux 5.9, and where Debian's patch accepts nothing else (src/capture/explain.c).
+ */
 static bool is_old(const struct privilege_needs *needs)
 {
 	(void)needs;
@@ -81,7 +82,7 @@ static bool is_in_group(gid_t group)
 	return false;
 }
 
-/* SQLite makes and removes files beside the recording, up to the end. */
+/* SQLite creates and removes files beside the recording until the end. */
 static bool writes_with_override(const struct privilege_needs *needs)
 {
 	const char *slash = needs->path ? strrchr(needs->path, '/') : NULL;
@@ -103,18 +104,17 @@ static const struct kept {
 	bool (*is_needed)(const struct privilege_needs *needs);
 	bool by_capture, by_writer;
 } kept[] = {
-	/* Events of threads that are met later; CPUs that come. Source: perf_event_open(2). */
+	/* Open events for new threads and CPUs. Source: perf_event_open(2). */
 	{ CAP_PERFMON, has_events, true, false },
-	/* Maps in the kernel learn of interpreters. Source: bpf(2), kernel.unprivileged_bpf_disabled. */
+	/* Update BPF maps for new interpreters. Source: bpf(2), kernel.unprivileged_bpf_disabled. */
 	{ CAP_BPF, has_bpf, true, false },
-	/* Memory, mappings, and files as others see them; /proc/PID/root of debug files. Source: ptrace(2). */
+	/* Read memory, mappings and files of other users; /proc/PID/root for debug files. Source: ptrace(2). */
 	{ CAP_SYS_PTRACE, always, true, true },
-	/* Programs and libraries of others that we could not read as their files' owners say. Source: capabilities(7).
-	 * */
+	/* Read programs and libraries without file permission. Source: capabilities(7). */
 	{ CAP_DAC_READ_SEARCH, always, true, true },
-	/* Mapped files that have no name any more. Source: proc_pid_map_files(5). */
+	/* Open mapped files that have been deleted. Source: proc_pid_map_files(5). */
 	{ CAP_CHECKPOINT_RESTORE, always, true, false },
-	/* Addresses in /proc/kallsyms, with kernel.kptr_restrict=1. */
+	/* Read addresses in /proc/kallsyms with kernel.kptr_restrict=1. */
 	{ CAP_SYSLOG, always, false, true },
 	{ CAP_DAC_OVERRIDE, writes_with_override, true, true },
 	{ CAP_KILL, has_child, true, false },
@@ -144,10 +144,10 @@ uint64_t privilege_of_writer(const struct privilege_needs *needs)
 
 /* ---- System calls ---- */
 
-/* No process is made, threads are; clone3(2) hides its flags, and C libraries do without it. */
+/* Allow new threads, no new processes. clone3(2) hides its flags; C libraries fall back to clone(2). */
 /* clang-format off */
 static const struct call_rule recording[] = {
-	/* Many a second. */
+	/* Frequent calls. */
 	ALLOW(process_vm_readv), ALLOW(ioctl), ALLOW(openat), ALLOW(epoll_pwait), ALLOW(perf_event_open),
 #ifdef __NR_epoll_wait
 	ALLOW(epoll_wait), ALLOW(stat), ALLOW(lstat), ALLOW(access), ALLOW(readlink), ALLOW(unlink), ALLOW(rename), ALLOW(open),
@@ -171,7 +171,7 @@ static const struct call_rule recording[] = {
 #ifdef __NR_pidfd_open
 	ALLOW(pidfd_open),
 #endif
-	/* Threads, and what we are. */
+	/* Threads and process attributes. */
 	ALLOW_IF(clone, CALL_WITH_BITS, 0, CLONE_THREAD), ALLOW(set_tid_address), ALLOW(membarrier), ALLOW(sched_getaffinity),
 	ALLOW(sched_setaffinity), ALLOW(sched_getattr), ALLOW(sched_setattr), ALLOW(sched_getscheduler), ALLOW(sched_getparam),
 	ALLOW(getpriority), ALLOW(setpriority), ALLOW(prctl), ALLOW(prlimit64), ALLOW(getrusage), ALLOW(times), ALLOW(sysinfo),
@@ -180,8 +180,7 @@ static const struct call_rule recording[] = {
 };
 /* clang-format on */
 
-/* What is in the kernel is told and asked; nothing is loaded any more. Source: enum bpf_cmd, include/uapi/linux/bpf.h.
- * */
+/* Allow reading and updating BPF maps; nothing more is loaded. Source: enum bpf_cmd, include/uapi/linux/bpf.h. */
 /* clang-format off */
 static const struct call_rule maps_only[] = {
 	ALLOW_IF(bpf, CALL_EQUALS, 0, 1 /* BPF_MAP_LOOKUP_ELEM */), ALLOW_IF(bpf, CALL_EQUALS, 0, 2 /* _UPDATE_ELEM */),
@@ -200,7 +199,7 @@ static int install_filter(const struct privilege_needs *needs)
 	const struct call_table tables[] = { calls_fatal, { recording, N_ELEMENTS(recording) }, calls_basic, bpf };
 
 	if (HAS_SANITIZER)
-		return 0; /* its search for leaks is a process that traces this one */
+		return 0; /* LeakSanitizer traces this process from another one */
 	return call_filter_install(tables, N_ELEMENTS(tables), CALL_NOT_THERE, true);
 }
 

@@ -73,7 +73,10 @@ static void taken_signals(sigset_t *ret)
 		sigaddset(ret, signals[i]);
 }
 
-/* Until it has ended. A signal of the terminal has reached it by itself. @ret_signal: the last that is to end us, too. */
+/*
+ * Wait for the recorder's end, and forward signals. The recorder gets a terminal's signals itself. @ret_signal: the
+ * last signal that also ends this process.
+ */
 static int wait_for(pid_t recorder, const sigset_t *taken, int *ret_signal)
 {
 	int status, signal;
@@ -94,11 +97,11 @@ static int wait_for(pid_t recorder, const sigset_t *taken, int *ret_signal)
 	}
 }
 
-/* Ctrl-C ends the recording alone: what there is is shown. */
+/* Ctrl-C only ends the recording; this process then shows it. */
 static int end_like(int status, int signal)
 {
 	if (signal > 0)
-		raise(signal); /* pending until the mask is what it was */
+		raise(signal); /* pending until the signal mask is restored */
 	return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILED;
 }
 

@@ -17,7 +17,7 @@
 #include "src/cli/size_limit.h"
 #include "src/store/store.h"
 
-/* What stdio still holds may fail to be written only now: help, a short answer. */
+/* Writing buffered text, such as help or a short answer, may fail only now. */
 static void flush_stdout(void)
 {
 	int status;
@@ -53,12 +53,12 @@ static int unknown_verb(const char *typed)
 }
 
 /*
- * "PID VERB ...", "PID 'SELECT ...'", "-t PID VERB ...": what is looked at may come before what is done with it. It is
- * moved behind the verb, or its option for it.
+ * Accept "PID VERB ...", "PID 'SELECT ...'", "-t PID VERB ...": move a leading target behind the verb, or into its
+ * option.
  */
 struct target {
-	const char *name; /* NULL: none came first */
-	int n_words;      /* that it took */
+	const char *name; /* NULL: no leading target */
+	int n_words;      /* number of words of the target */
 };
 
 static struct target leading_target(int argc, char **argv)
@@ -77,7 +77,7 @@ static struct target leading_target(int argc, char **argv)
 static int run_with_target(const struct target *target, int argc, char **argv)
 {
 	char **words = calloc((size_t)argc + 3, sizeof *words);
-	bool is_sql = strpbrk(argv[0], " \t\n") != NULL; /* else it is a verb, or was meant as one */
+	bool is_sql = strpbrk(argv[0], " \t\n") != NULL; /* otherwise a verb, or a misspelt one */
 	const struct verb *verb;
 	int n = 1, status;
 

@@ -20,7 +20,7 @@ struct known {
 };
 
 struct known_list {
-	struct known *items; /* in order of pid, as /proc lists them (proc_pid_readdir() in fs/proc/base.c, Linux 6.12) */
+	struct known *items; /* sorted by PID, as /proc lists them (proc_pid_readdir() in fs/proc/base.c, Linux 6.12) */
 	size_t n, allocated;
 };
 

@@ -71,7 +71,7 @@ void memory_values_parse(struct memory_values *values, const char *text, size_t 
 	}
 }
 
-/* ---- The folder ---- */
+/* ---- Folder ---- */
 
 static int make_folders(char *path)
 {
@@ -105,7 +105,7 @@ static int find_folder(char **ret)
 	return r;
 }
 
-/* "4242-1234567": a process that has ended will not be looked at again. */
+/* Remove files of ended processes, such as "4242-1234567". */
 static void remove_ended(const char *folder)
 {
 	DIR *all = opendir(folder);

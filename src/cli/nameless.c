@@ -17,7 +17,7 @@
 
 enum { MAX_MODULES = 3 };
 
-#define MIN_SHARE 5.0 /* percent, of all */
+#define MIN_SHARE 5.0 /* percent of all time */
 #define MIN_MODULE_SHARE 1.0
 
 static void put_name(const char *name, FILE *out)
@@ -25,7 +25,7 @@ static void put_name(const char *name, FILE *out)
 	text_put_spelled(out, name, strlen(name));
 }
 
-/* "/usr/lib/debug/.build-id/ab/cdef.debug"; false: there is no build-id. */
+/* "/usr/lib/debug/.build-id/ab/cdef.debug"; false: no build-id. */
 static bool debug_file_of(const char *build_id, char *to, size_t n_bytes)
 {
 	if (!build_id || strlen(build_id) < 3 || build_id[strspn(build_id, "0123456789abcdef")])
@@ -41,7 +41,7 @@ static bool is_here(const char *build_id)
 	return debug_file_of(build_id, path, sizeof path) && access(path, R_OK) == 0;
 }
 
-/* No file at hand has a name for these: stubs of the PLT, code that its compiler gave none. */
+/* The debug file is installed and has no name for these addresses: PLT stubs, or compiler-generated code. */
 static bool is_hopeless(const struct report_nameless_module *module)
 {
 	return module->has_lines && is_here(module->build_id);
@@ -79,7 +79,7 @@ static void put_remedy(const struct report_nameless_module *module, const struct
 		put_unknown(module, out);
 }
 
-/* Those that matter and can be helped, the most time first. */
+/* Choose the modules that matter and can be improved, most time first. */
 static unsigned choose(const struct report_nameless *nameless, const struct report_nameless_module **modules,
 		       double *ret_share)
 {
@@ -98,7 +98,7 @@ static unsigned choose(const struct report_nameless *nameless, const struct repo
 	return n;
 }
 
-/* Between words, where a line is so wide at most; 0: any width will do. */
+/* Wrap between words at this width; 0: no limit. */
 static void put_wrapped(const char *text, unsigned columns, FILE *out)
 {
 	static const char indent[] = "         ";

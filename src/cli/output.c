@@ -17,11 +17,11 @@
 #include "src/cli/cli.h"
 
 enum {
-	BUFFER_BYTES = 128 << 10, /* of a write: more costs as much, and leaves the processor's cache */
-	SEND_BYTES = 32 << 20,    /* to the disk at a time */
+	BUFFER_BYTES = 128 << 10, /* size of a write: larger ones are not cheaper, and exceed the processor's cache */
+	SEND_BYTES = 32 << 20,    /* start writing to disk in this size */
 };
 
-/* Begins to bring to the disk what came since it last did; what fails there, fsync(2) tells in the end. */
+/* Start writing new data to disk; fsync(2) at the end reports errors. */
 static void send_to_disk(struct output *output)
 {
 	if (!output->new.temporary || output->n_written - output->n_sent < SEND_BYTES)
@@ -43,7 +43,7 @@ static ssize_t write_all(void *cookie, const char *bytes, size_t n)
 		if (written < 0) {
 			if (output->error == 0)
 				output->error = -errno;
-			return 0; /* what fopencookie(3) wants for an error */
+			return 0; /* fopencookie(3) requires 0 for errors */
 		}
 		done += (size_t)written;
 	}

@@ -24,7 +24,7 @@ static const struct argp_option common_options[] = {
 	{ 0 },
 };
 
-/* What argp writes about a mistake holds the argument, which may be the name of anybody's file. */
+/* argp's error messages contain arguments, which may be foreign file names: escape them. */
 static ssize_t write_mistake(void *cookie, const char *bytes, size_t n)
 {
 	(void)cookie;
@@ -39,7 +39,7 @@ static ssize_t write_mistake(void *cookie, const char *bytes, size_t n)
 	return (ssize_t)n;
 }
 
-/* Ended with the process, as a mistake ends it. Without memory for it argp keeps stderr itself. */
+/* The stream is never closed, because an error ends the process. Without memory, argp keeps stderr. */
 static void spell_mistakes(struct argp_state *state)
 {
 	FILE *stream = fopencookie(NULL, "w", (cookie_io_functions_t){ .write = write_mistake });
@@ -75,7 +75,7 @@ static error_t parse_common(int key, char *argument, struct argp_state *state)
 
 static const struct argp common = { .options = common_options, .parser = parse_common };
 
-/* Of the verb that is parsed; a process has one command line. */
+/* State of the parsed verb; a process has one command line. */
 static struct aliased aliased;
 
 static error_t parse_aliased(int key, char *argument, struct argp_state *state)
@@ -83,7 +83,7 @@ static error_t parse_aliased(int key, char *argument, struct argp_state *state)
 	return aliases_parse(&aliased, key, argument, state);
 }
 
-/* argp's note on long options repeats what the list shows. */
+/* Omit argp's note on long options, because the list shows the same. */
 char *cli_help_filter(int key, const char *text, void *input)
 {
 	(void)input;
@@ -109,7 +109,7 @@ void cli_parse(const struct argp *argp, int argc, char **argv, unsigned flags, v
 	argp_err_exit_status = EXIT_USAGE;
 	error = argp_parse(&whole, argc, argv, flags | ARGP_NO_HELP, NULL, input);
 	aliases_done(&aliased);
-	if (error != 0) /* only for want of memory: usage errors have ended the process */
+	if (error != 0) /* out of memory only: usage errors have ended the process */
 		exit(cli_fail(EXIT_FAILED, "the arguments cannot be read: not enough memory"));
 }
 
@@ -220,7 +220,7 @@ void cli_parse_recording(struct argp_state *state, const char *path, const char 
 	*recording = path;
 }
 
-/* A folder that is not there would only show in what is not found. */
+/* Reject a missing folder here: otherwise files would silently not be found. */
 void cli_parse_source_root(struct argp_state *state, const char *root, struct glob_list *to)
 {
 	const char *equals = strchr(root, '='), *folder = equals ? equals + 1 : root;

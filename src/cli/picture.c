@@ -47,7 +47,7 @@ error_t picture_parse(int key, char *argument, struct argp_state *state, struct 
 	}
 }
 
-/* ---- What -o means ---- */
+/* ---- Meaning of -o ---- */
 
 static bool is_recording(const char *path)
 {
@@ -69,7 +69,7 @@ static char *with_ending(const char *path, const char *endings)
 	return text;
 }
 
-/* Of OUT, which is a picture's. */
+/* The recording's name, from OUT, the picture's name. */
 static char *recording_beside(struct picture *picture, const char *out)
 {
 	if (strcmp(out, "-") != 0)
@@ -98,7 +98,7 @@ void picture_choose(struct argp_state *state, struct picture *picture, const cha
 			     "not enough memory, or no folder for temporary files ($TMPDIR, /tmp)");
 }
 
-/* ---- Making it ---- */
+/* ---- Make the picture ---- */
 
 static int make(const struct picture *picture, const char *recording, mode_t mode, bool quiet)
 {
@@ -127,7 +127,7 @@ static int make(const struct picture *picture, const char *recording, mode_t mod
 	return verb_flamegraph.run(n, (char **)words);
 }
 
-/* A path that cannot be written is told before anything is recorded. */
+/* Report an unwritable path before recording. */
 static int check_place(const struct picture *picture, mode_t mode)
 {
 	CLEANUP(output_abandon) struct output output = { .fd = -1 };
@@ -140,7 +140,7 @@ static int check_place(const struct picture *picture, mode_t mode)
 	return r < 0 ? cli_fail_open(picture->out, r) : EXIT_OK;
 }
 
-/* It waits for the gate, and ends where that is closed unopened. */
+/* Waits at the gate; ends if the gate is closed without a byte. */
 static void run_maker(const struct picture *picture, const char *recording, mode_t mode, bool quiet, int gate)
 {
 	sigset_t none;

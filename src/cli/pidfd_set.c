@@ -24,7 +24,7 @@ void pidfd_set_done(struct pidfd_set *ends)
 	*ends = (struct pidfd_set){ .epoll = -1 };
 }
 
-/* One that has ended already is none. */
+/* Skip a process that has ended. */
 static int watch(struct pidfd_set *ends, pid_t pid)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.u64 = ends->n };

@@ -22,7 +22,10 @@ static int keep_output(void *data, int stream, const char *text, size_t n_text)
 	return EXIT_OK;
 }
 
-/* A function of probes.py with a text: what it prints. An exit status, after having said what was wrong. */
+/*
+ * Call a function of probes.py with a text, and return its output. On error prints a message and returns an exit
+ * status.
+ */
 static int call(pid_t pid, struct agent_talk *talk, const char *function, const char *argument, char **ret,
 		size_t *ret_bytes)
 {
@@ -51,9 +54,9 @@ static int call(pid_t pid, struct agent_talk *talk, const char *function, const 
 	return status;
 }
 
-/* ---- Arming ---- */
+/* ---- Arm ---- */
 
-/* A probe a line, as arm() of probes.py reads them. NULL: no memory. */
+/* One probe per line, for arm() of probes.py. NULL: out of memory. */
 static char *make_spec(const struct probes *probes)
 {
 	CLEANUP(freep) char *spec = NULL;
@@ -73,7 +76,7 @@ static char *make_spec(const struct probes *probes)
 	return fclose(out) == 0 ? TAKE(spec) : NULL;
 }
 
-/* Lines of "refused SENTENCE" and "note SENTENCE". */
+/* Handle lines "refused SENTENCE" and "note SENTENCE". */
 static int take_answer(pid_t pid, char *text)
 {
 	char *line;
@@ -99,7 +102,7 @@ int probes_arm(pid_t pid, struct agent_talk *talk, const struct probes *probes)
 	return status == EXIT_OK ? take_answer(pid, text) : status;
 }
 
-/* ---- Reading ---- */
+/* ---- Read ---- */
 
 static int find(pid_t pid, struct agent_state *ret, char *why, size_t n_why)
 {
@@ -140,7 +143,7 @@ int probes_read(pid_t pid, const char *table, char **ret, size_t *ret_bytes, cha
 		snprintf(why, n_why, "the probes of process %d cannot be read", (int)pid);
 		return -EIO;
 	}
-	if (*ret_bytes == 1) /* no row: an empty line */
+	if (*ret_bytes == 1) /* an empty line means no row */
 		*ret_bytes = 0;
 	*ret = text;
 	return 0;

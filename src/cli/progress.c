@@ -13,7 +13,7 @@
 
 enum { PROGRESS_NS = 100000000 };
 
-static volatile sig_atomic_t caught; /* the signal that ends us; 0: none */
+static volatile sig_atomic_t caught; /* the signal to end by; 0: none */
 
 static void catch (int number)
 {

@@ -8,7 +8,7 @@
 #include "src/cli/record_options.h"
 #include "unwind/cpython/cpython.h"
 
-/* How stacks are taken, why not better, and what would change that. */
+/* Print the stack source, why it is not a better one, and what would change that. */
 static void announce_source(const struct record_options *options, const struct recording *recording)
 {
 	enum capture_source source = capture_source(recording->capture);

@@ -8,7 +8,7 @@
 #include "src/cli/agent_use.h"
 #include "src/cli/cli.h"
 
-/* What the agent of the one process has; nothing where there are several, or it has no agent. */
+/* Get the configuration of the target's agent; false for several targets, or without an agent. */
 static bool find_config(const struct record_options *options, struct config *ret)
 {
 	struct agent_state state;
@@ -19,7 +19,7 @@ static bool find_config(const struct record_options *options, struct config *ret
 	return true;
 }
 
-/* The environment's value is judged also where the process' own comes before it. */
+/* Also validate the environment's value if the process's own overrides it. */
 static bool find_number(struct argp_state *state, const struct config *config, const struct config_key *key,
 			double *ret)
 {
@@ -45,7 +45,7 @@ void record_defaults(struct argp_state *state, struct record_options *options)
 	if (!options->hz_given && options->capture.count == 0 && !options->event_name &&
 	    find_number(state, found, &config_sample_rate, &value))
 		options->capture.hz = 1 / value;
-	/* Those that cannot have limits have none. */
+	/* Modes without retention have no default limit. */
 	if (options->pipeline.limits.keep_ns == 0 && options->capture.mode == MODE_CPU &&
 	    find_number(state, found, &config_retention_days, &value))
 		options->pipeline.limits.keep_ns = (uint64_t)(value * day_ns);

@@ -18,7 +18,7 @@ static int fail_event(const struct sampled_event *event, int error)
 			"%s", text);
 }
 
-/* What is refused for all events is not for this one's sake. */
+/* If every event is refused, do not blame this one. */
 static int fail_check(const struct sampled_event *event, int error, pid_t pid)
 {
 	struct sampled_event clock;
@@ -34,7 +34,7 @@ static int fail_check(const struct sampled_event *event, int error, pid_t pid)
 	return cli_fail(cli_status(r), "%s", text);
 }
 
-/* What is sampled at anyway, and may be refused and replaced as ever. */
+/* The default event, which has its own fallbacks. */
 static bool is_usual(const struct sampled_event *event)
 {
 	return strcmp(event->name, "cpu-clock") == 0;
@@ -101,7 +101,7 @@ int record_choose_event(struct record_options *options, struct tracepoint **ret)
 	return EXIT_OK;
 }
 
-/* ---- What there is ---- */
+/* ---- List of events ---- */
 
 static int print_tracepoint(void *data, const char *name)
 {
@@ -135,7 +135,7 @@ int record_list_events(void)
 	return EXIT_OK;
 }
 
-/* ---- What is said of it ---- */
+/* ---- Description ---- */
 
 const char *record_unit(const struct record_options *options)
 {

@@ -14,8 +14,7 @@
 enum {
 	MAX_HZ = 20000,
 	MAX_STACK_BYTES = 65528,
-	MAX_SELDOM_HZ =
-		100, /* some thousand samples come between two ticks of the recorder even so, where many threads are busy */
+	MAX_SELDOM_HZ = 100, /* even then, with many busy threads, a few thousand samples come between two ticks */
 };
 #define MAX_COUNT 1e15
 enum { KEY_STACK_BYTES = 0x200, KEY_NO_KERNEL, KEY_NO_SYMBOLS, KEY_SOURCE, KEY_ASYNC, KEY_EVENTS, KEY_MODE, KEY_TASKS };
@@ -80,7 +79,7 @@ static const struct argp_option option_list[] = {
 };
 /* clang-format on */
 
-/* A number with a unit behind it, which multiplies. No unit: the number alone. */
+/* A unit after a number is a factor. Without a unit: the number alone. */
 struct unit {
 	char letter;
 	double factor;
@@ -116,7 +115,7 @@ static double parse_duration(struct argp_state *state, const char *text)
 	return strcmp(text, "unlimited") == 0 ? 0 : cli_parse_duration(state, text, "the duration", 0.001, 1e9);
 }
 
-/* A number alone is of microseconds, as austin has it. */
+/* A number without a unit is in microseconds, as in austin. */
 static double parse_interval_hz(struct argp_state *state, const char *text)
 {
 	bool is_number = text[strspn(text, "0123456789.")] == '\0';
@@ -139,7 +138,7 @@ static int64_t parse_size(struct argp_state *state, const char *text)
 	return (int64_t)parse_with_unit(state, text, "the size in bytes", units, 1 << 20, 1e15);
 }
 
-/* As the option names them, and the column run.stack_source. */
+/* As in the option and in the column run.stack_source. */
 /* clang-format off */
 const char *const record_source_names[] = {
 	[SOURCE_AUTO] = "auto",
@@ -159,7 +158,7 @@ static enum capture_source parse_source(struct argp_state *state, const char *te
 	return SOURCE_AUTO;
 }
 
-/* As the option names them, and the column run.mode. */
+/* As in the option and in the column run.mode. */
 /* clang-format off */
 const char *const record_mode_names[] = {
 	[MODE_CPU] = "cpu",
@@ -168,7 +167,7 @@ const char *const record_mode_names[] = {
 };
 /* clang-format on */
 
-/* What a recording that follows waits does not do as well: a wait is told by both of its ends. */
+/* Reject options that recording waits does not support: a wait needs both of its ends. */
 static void check_mode(struct argp_state *state, const struct record_options *options)
 {
 	const char *mode = record_mode_names[options->capture.mode];
@@ -197,7 +196,7 @@ static void check_mode(struct argp_state *state, const struct record_options *op
 			   mode);
 }
 
-/* "-a -- sleep 10" is how perf is told how long to record others. */
+/* "-a -- sleep 10" is perf's way to limit the duration. */
 static void take_sleep(struct record_options *options)
 {
 	char **command = options->command;
@@ -320,7 +319,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case KEY_NO_SUMMARY:
 		options->no_summary = true;
 		return 0;
-	case ARGP_KEY_ARG: /* what is no process is left, with the rest, to ARGP_KEY_ARGS */
+	case ARGP_KEY_ARG: /* a word that is no PID goes to ARGP_KEY_ARGS, with the rest */
 		return target_options_take_word(state, argument, options) ? 0 : ARGP_ERR_UNKNOWN;
 	case ARGP_KEY_ARGS:
 		options->command = state->argv + state->next;

@@ -21,7 +21,7 @@ uint64_t recording_recorded_ns(const struct recording *recording)
 	return until_ns - recording->began_ns - recording->pauses_ns;
 }
 
-/* The time left stands still meanwhile: zeros disarm. */
+/* While paused, the remaining time stops: zeros disarm the timer. */
 static void set_end(const struct recording *recording)
 {
 	uint64_t wanted_ns = (uint64_t)(recording->duration_s * 1e9), spent_ns = recording_recorded_ns(recording);
@@ -139,7 +139,7 @@ static void obey(struct recording *recording, enum control_command command, cons
 	}
 }
 
-/* Some at a time: samples come first, however much is written into the FIFO. */
+/* Handle a few commands at a time: samples come first, whatever is written into the FIFO. */
 bool recording_obey(struct recording *recording)
 {
 	enum { AT_ONCE = 16 };

@@ -47,12 +47,12 @@ enum source {
 
 struct loop {
 	struct recording *recording;
-	int epoll, fds[N_SOURCES]; /* -1: not there */
+	int epoll, fds[N_SOURCES]; /* -1: unused */
 	struct pidfd_set ends;
 	bool end;
 	uint64_t n_ticks;
-	unsigned n_waited; /* ticks since the last one that wrote */
-	bool is_slow;      /* a tick in LONG_TICK times FLUSH_MS */
+	unsigned n_waited; /* ticks since the last write */
+	bool is_slow;      /* ticks have LONG_TICK times the length */
 };
 
 static void taken_signals(sigset_t *ret)
@@ -137,12 +137,12 @@ static void loop_done(struct loop *loop)
 		close(loop->epoll);
 }
 
-/* What is told from outside: when to begin and to end. */
+/* Watch for external commands, and for the times to start and stop. */
 static int watch_orders(struct loop *loop, const struct recording *recording)
 {
 	int r = 0;
 
-	if (recording->duration_s > 0) /* where it is paused, the resumption sets it */
+	if (recording->duration_s > 0) /* if paused, resuming sets it */
 		r = watch(loop, SOURCE_DURATION,
 			  open_timer(recording->is_paused ? 0 : (uint64_t)(recording->duration_s * 1e9), 0));
 	if (r >= 0 && recording->is_paused && recording->delay_s >= 0)
@@ -174,7 +174,7 @@ static int loop_init(struct loop *loop, struct recording *recording)
 	recording->end_timer = loop->fds[SOURCE_DURATION];
 	if (r >= 0)
 		r = watch(loop, SOURCE_PROCESS, open_processes(loop));
-	if (r == -ESRCH) { /* gone already: what it left is still to be read */
+	if (r == -ESRCH) { /* the target has ended; read what it left */
 		loop->end = true;
 		r = 0;
 	}
@@ -188,14 +188,14 @@ static void reap(struct recording *recording, int flags)
 		recording->child_ended = true;
 }
 
-/* A signal from the terminal has reached the child by itself, one from kill(1) has not. */
+/* The child gets signals of the terminal itself, but not those of kill(1). */
 static void pass_on(const struct recording *recording, const struct signalfd_siginfo *info)
 {
 	if (recording->is_child && !recording->child_ended && info->ssi_code <= 0)
 		kill(recording->pid, (int)info->ssi_signo);
 }
 
-/* Returns 1 when there may be more: very deep stacks take some milliseconds each. */
+/* Returns 1 if there may be more: very deep stacks take a few milliseconds each. */
 static int take_samples(struct recording *recording, unsigned max)
 {
 	uint64_t end_ns = monotonic_ns() + PORTION_NS;
@@ -218,7 +218,7 @@ static int take_samples(struct recording *recording, unsigned max)
 	return 1;
 }
 
-/* All that lies in the rings, but that signals and timers are served also when samples never cease. */
+/* Read the rings until they are empty, but stop in time to serve signals and timers. */
 static int take_waiting(struct recording *recording)
 {
 	uint64_t end_ns = monotonic_ns() + FLUSH_MS * 500000ull;
@@ -244,7 +244,7 @@ static void show_progress(const struct recording *recording)
 		(unsigned long long)captured.lost, size, recording->is_paused ? "  paused" : "");
 }
 
-/* A transaction costs as much as some samples do: few of them wait for a later time. */
+/* A transaction costs as much as a few samples, so write few samples later. */
 static bool is_to_write(const struct loop *loop)
 {
 	static const struct {
@@ -257,8 +257,8 @@ static bool is_to_write(const struct loop *loop)
 }
 
 /*
- * Waking up costs more than what there is to do, where a recorder that is always on has few samples, and nobody
- * watches or waits for an answer: then it is done once for all of them. What cannot wait wakes us by itself.
+ * An always-on recorder with few samples spends more on waking up than on work. Unless someone watches or waits for an
+ * answer, use slow ticks. Urgent samples wake the reader themselves.
  */
 static int choose_tick(struct loop *loop, bool has_many)
 {
@@ -289,7 +289,7 @@ static int write_or_wait(struct loop *loop)
 	return r;
 }
 
-/* Many that come at once do not wait for the end of a slow tick. */
+/* Many samples at once do not wait for the end of a slow tick. */
 static int take_woken(struct loop *loop)
 {
 	int r = take_samples(loop->recording, PORTION);
@@ -307,7 +307,7 @@ static void tick(struct loop *loop)
 
 	if (read(loop->fds[SOURCE_FLUSH], &expirations, sizeof expirations) < 0)
 		return;
-	/* The last ones of a thread that sleeps now did not wake us, nor did any that can wait. */
+	/* The last samples of a thread that sleeps now, and deferred samples, did not wake the reader. */
 	r = take_waiting(recording);
 	recording_answer_flush(recording);
 	loop->n_waited += loop->is_slow ? LONG_TICK : 1;
@@ -319,7 +319,7 @@ static void tick(struct loop *loop)
 		show_progress(recording);
 }
 
-/* A failure of before stays. */
+/* Keep an earlier error. */
 static void flush_now(struct recording *recording)
 {
 	int r = recording->error;
@@ -331,7 +331,7 @@ static void flush_now(struct recording *recording)
 	recording->error = MIN(r, 0);
 }
 
-/* What is asked for is to be as of now. Who has asked for a flush is answered at a tick. */
+/* An answer must describe the current state, so flush first. A tick answers requests for a flush. */
 static int take_orders(struct loop *loop)
 {
 	struct recording *recording = loop->recording;
@@ -349,7 +349,7 @@ static void take_signals(struct loop *loop)
 
 	while (read(loop->fds[SOURCE_SIGNAL], &info, sizeof info) == sizeof info) {
 		if (info.ssi_signo == SIGCHLD)
-			continue; /* the pidfd tells the end */
+			continue; /* the pidfd reports the end */
 		if (loop->recording->is_child)
 			pass_on(loop->recording, &info);
 		else if (info.ssi_signo == SIGUSR1)
@@ -373,7 +373,7 @@ int recording_take_all(struct recording *recording)
 	return r;
 }
 
-/* Once: who pauses it later means it. */
+/* Resume only once: a later pause is deliberate. */
 static void resume_late(struct loop *loop)
 {
 	uint64_t expirations;
@@ -382,7 +382,7 @@ static void resume_late(struct loop *loop)
 		recording_resume(loop->recording);
 }
 
-/* One that cannot be recorded is none of the recording's troubles. -ENOMEM. */
+/* A process that cannot be recorded is no error of the recording. -ENOMEM. */
 static int join(struct loop *loop, pid_t pid)
 {
 	struct recording *recording = loop->recording;
@@ -399,7 +399,7 @@ static int join(struct loop *loop, pid_t pid)
 	return r == -ENOMEM ? r : 0;
 }
 
-/* Of those that are recorded, it was decided before which of their children are, too. */
+/* Skip known processes: whether to record their children was decided before. */
 static void leave_known_out(const struct recording *recording, struct targets *found)
 {
 	size_t n = 0;
@@ -410,7 +410,7 @@ static void leave_known_out(const struct recording *recording, struct targets *f
 	found->n = n;
 }
 
-/* With what they have started before they were seen. */
+/* Record new matches, and the children they started before they were found. */
 static int take_matches(struct loop *loop)
 {
 	CLEANUP(targets_done) struct targets found = { 0 };
@@ -479,7 +479,7 @@ static void drain(struct recording *recording)
 		recording->error = r;
 }
 
-/* Each ring tells of itself, and all of them were read with the first. */
+/* Each ring reports its own event, but the first one reads all rings. */
 static bool is_served(const struct epoll_event *events, int n)
 {
 	return n > 0 && events[n].data.u32 == SOURCE_SAMPLES && events[n - 1].data.u32 == SOURCE_SAMPLES;
@@ -491,8 +491,7 @@ int recording_run(struct recording *recording)
 	struct loop loop = { .ends.epoll = -1 };
 	int r;
 
-	/* Woken sooner, memory is read sooner; this thread only. An ordinary user may
-	 * not, and then does without. */
+	/* An earlier wake-up reads memory earlier. Only this thread; fails for an ordinary user. */
 	(void)setpriority(PRIO_PROCESS, 0, CAPTURE_NICE);
 	stack_reserve();
 
@@ -509,8 +508,7 @@ int recording_run(struct recording *recording)
 			if (!is_served(events, i))
 				serve(&loop, events[i].data.u32);
 	}
-	recording->recorded_ns = recording_recorded_ns(
-		recording); /* what the rings hold is still to be read, and is of before */
+	recording->recorded_ns = recording_recorded_ns(recording); /* samples still in the rings are from before this */
 	if (r >= 0 && recording->error == 0)
 		drain(recording);
 	capture_stop(recording->capture);

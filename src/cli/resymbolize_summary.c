@@ -45,11 +45,11 @@ static bool lacks_names(const struct rename_module *module)
 
 static bool lacks_lines(const struct rename_module *module)
 {
-	/* There is no debug information of a vdso that anybody has. */
+	/* Nobody publishes debug information of a vdso. */
 	return !lacks_names(module) && module->n_places > 0 && module->n_lines == 0 && module->path[0] == '/';
 }
 
-/* Their packages, which are looked for all at once. */
+/* Search the packages of all modules at once. */
 static void find_packages(const struct rename_module *const *modules, struct debug_package *packages, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -59,7 +59,7 @@ static void find_packages(const struct rename_module *const *modules, struct deb
 	debian_find_debug_packages(packages, (unsigned)n);
 }
 
-/* A file was found, and has no symbol for these places. */
+/* A file was found, but it has no symbol for these addresses. */
 static void print_stripped(const struct rename_module *module, const struct debug_package *package)
 {
 	if (module->has_lines) {

@@ -4,7 +4,7 @@
 
 #include <signal.h>
 
-static struct sigaction found; /* zeroes: SIG_DFL */
+static struct sigaction found; /* zeros: SIG_DFL */
 
 void size_limit_as_error(void)
 {

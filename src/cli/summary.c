@@ -13,7 +13,7 @@
 #include "src/cli/waits_summary.h"
 #include "src/report/report.h"
 
-/* A tenth of all CPU time without a sample is worth a hint. */
+/* Give a hint if a tenth of all CPU time has no sample. */
 enum { REPORT_ROWS = 8, MISSING_SHARE = 10 };
 
 static const char *const verdict_counters[VERDICT_N] = {
@@ -65,7 +65,7 @@ static void print_verdicts(const struct pipeline_counts *counts, enum capture_so
 	fputc('\n', stderr);
 }
 
-/* By what was asked for. A thread of which it is not known counts as one that does not hold the GIL. */
+/* Samples dropped by the filters. --gil also drops threads whose state is unknown. */
 static void print_left_out(const struct summary *summary)
 {
 	const struct filter_options *filter = summary->filter;
@@ -90,7 +90,7 @@ static void print_left_out(const struct summary *summary)
 	fputc('\n', stderr);
 }
 
-/* Why so much CPU time has no sample, and what to change. */
+/* Explain missing samples, and what to change. */
 static void print_missing(const struct summary *summary, uint64_t missing_ns)
 {
 	const struct capture_counts *captured = &summary->captured;
@@ -110,7 +110,7 @@ static void print_missing(const struct summary *summary, uint64_t missing_ns)
 		fputs("threads that ended before their next sample have no samples: raise -F\n", stderr);
 }
 
-/* Every second that the kernel accounts to the program, and no sample shows. */
+/* Compare the kernel's CPU time of the program with the sampled time. */
 static void print_account(const struct summary *summary)
 {
 	uint64_t used_ns = summary->captured.used_ns, sampled_ns = summary->captured.sampled_ns;
@@ -133,7 +133,7 @@ static void print_held(const struct pipeline_counts *counts)
 	report_held(&held, cli_columns(STDERR_FILENO), stderr);
 }
 
-/* CPU time is not lost with them: it goes to the next look. */
+/* Skipped polls lose no CPU time: the next poll includes it. */
 static void print_lost_looks(const struct capture_counts *captured)
 {
 	cli_say("%llu of %llu polls skipped (the previous one overran, or the recorder got no CPU)",
@@ -154,7 +154,7 @@ static void print_limited(const struct symbol_limited *limited)
 		limited->path, others, symbol_limit_text(limited->limit));
 }
 
-/* A file that the process which reads it died of may be damaged, or meant to do harm. */
+/* If the reading process died of a file, the file may be damaged or malicious. */
 static void print_confinement(const struct summary *summary)
 {
 	const struct pipeline_name_troubles *names = &summary->names;

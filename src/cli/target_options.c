@@ -37,7 +37,7 @@ static void add_pids(struct argp_state *state, const char *list, struct target_o
 	}
 }
 
-/* A thread is recorded as a part of its process, of which the others are left out. */
+/* Record the thread's process, and filter out its other threads. */
 static void add_threads(struct argp_state *state, const char *list, struct record_options *options)
 {
 	struct glob_list *threads = &options->pipeline.filter.threads;
@@ -55,7 +55,7 @@ static void add_threads(struct argp_state *state, const char *list, struct recor
 	}
 }
 
-/* A list may stand in the next word, as those of other options do; what begins with a dash is none. */
+/* The list may be the next word, as for other options, unless that begins with a dash. */
 static void parse_threads(struct argp_state *state, const char *list, struct record_options *options)
 {
 	if (!list && state->next < state->argc && state->argv[state->next][0] != '-')

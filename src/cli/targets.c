@@ -26,13 +26,13 @@
 
 enum {
 	MAX_PROCESSES = 1 << 16,
-	MAX_ROUNDS = 8, /* of looking for descendants of those that were found in the last one */
+	MAX_ROUNDS = 8, /* rounds of searching descendants of newly found processes */
 	MAX_CMDLINE = 1 << 16,
 	WAIT_NS = 50000000,
-	NAMED = 8, /* so many are named in a sentence */
+	NAMED = 8, /* number of processes named in a message */
 };
 
-/* A process as /proc has it. */
+/* A process in /proc. */
 struct seen {
 	pid_t pid, parent;
 };
@@ -80,7 +80,7 @@ static void closedirp(DIR **folder)
 		closedir(*folder);
 }
 
-/* All processes that run a program and have not ended, but this one and its own. */
+/* List all live user processes except this one and its helpers. */
 static int list_all(struct list *list)
 {
 	CLEANUP(closedirp) DIR *folder = opendir("/proc");
@@ -139,7 +139,7 @@ static bool has_name(const struct glob_list *comms, pid_t pid)
 	return glob_list_match(comms, slash ? slash + 1 : program);
 }
 
-/* A part of it will do. */
+/* A substring matches. */
 static bool has_cmdline(const struct glob_list *texts, pid_t pid)
 {
 	CLEANUP(freep) char *cmdline = proc_text(pid, "cmdline", MAX_CMDLINE);
@@ -157,7 +157,7 @@ static bool has_cmdline(const struct glob_list *texts, pid_t pid)
 	return false;
 }
 
-/* As a file's owner has it: of the effective user. */
+/* Match the effective user, like file ownership does. */
 static bool is_of(const unsigned *uids, size_t n_uids, pid_t pid)
 {
 	CLEANUP(freep) char *status = NULL;
@@ -187,7 +187,7 @@ static int find_users(const struct glob_list *users, unsigned *uids)
 	return EXIT_OK;
 }
 
-/* sudo, say, has our own command line behind its name. */
+/* Skip our ancestors, such as sudo, whose command line contains ours. */
 static bool is_above_us(pid_t pid)
 {
 	struct proc_stat stat;
@@ -208,7 +208,7 @@ bool targets_match(const struct target_options *options, pid_t pid)
 	       (options->users.n == 0 || is_of(options->uids, options->users.n, pid));
 }
 
-/* Users are looked up once: a recorder that has given up its privileges could not do it. Returns an exit status. */
+/* Look up users once: a recorder without privileges cannot do it later. Returns an exit status. */
 static int add_matching(struct target_options *options, const struct list *all, struct targets *targets)
 {
 	int status = EXIT_OK;
@@ -228,7 +228,7 @@ static int add_matching(struct target_options *options, const struct list *all, 
 
 /* ---- Descendants ---- */
 
-/* Those in the list whose parents are targets. A list is in no order, so it is gone through until nothing comes. */
+/* Add listed processes whose parent is a target. The list is unsorted, so repeat until nothing changes. */
 static int add_children(const struct list *all, struct targets *targets)
 {
 	size_t n_before;
@@ -243,7 +243,7 @@ static int add_children(const struct list *all, struct targets *targets)
 	return r;
 }
 
-/* As often as new ones have been started meanwhile. */
+/* Repeat while new processes are started. */
 int targets_add_descendants(struct targets *targets)
 {
 	int r = 0;
@@ -272,7 +272,7 @@ int targets_add_children(struct targets *targets, pid_t pid)
 	return r;
 }
 
-/* ---- Who may be looked at ---- */
+/* ---- Permissions ---- */
 
 static int refuse(struct targets *targets, pid_t pid, int error)
 {
@@ -295,7 +295,7 @@ static bool was_given(const struct target_options *options, pid_t pid)
 	return false;
 }
 
-/* One that is ending has no memory left, and nobody is refused what is not there. */
+/* A process that is ending has no memory, so there is nothing to refuse. */
 static bool is_ending(pid_t pid)
 {
 	CLEANUP(freep) char *maps = NULL;
@@ -414,7 +414,7 @@ static int fail_refused(const struct targets *targets)
 	return cli_fail(EXIT_NOT_PERMITTED, "no permission to record any of the processes: %s: %s", refused, remedy);
 }
 
-/* Signals that end us may be blocked here: whoever records takes them in a loop of its own. */
+/* This thread may block the signals that end it: a recorder handles them in its own loop. */
 static bool is_interrupted(void)
 {
 	sigset_t pending;
@@ -423,7 +423,7 @@ static bool is_interrupted(void)
 					     sigismember(&pending, SIGHUP) || sigismember(&pending, SIGQUIT));
 }
 
-/* Until there is one at least. */
+/* Wait until at least one process matches. */
 static int wait_for_first(struct target_options *options, struct targets *targets)
 {
 	static const struct timespec pause = { .tv_nsec = WAIT_NS };

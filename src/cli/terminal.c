@@ -9,7 +9,7 @@
 
 enum { MAX_COLUMNS = 100000 };
 
-/* COLUMNS, where it is a width. */
+/* COLUMNS, if it is a valid width. */
 static unsigned asked_for(void)
 {
 	const char *text = getenv("COLUMNS");
@@ -25,7 +25,7 @@ unsigned cli_columns(int fd)
 
 	if (ioctl(fd, TIOCGWINSZ, &size) < 0)
 		return asked_for();
-	return size.ws_col > 0 ? size.ws_col : 80; /* a terminal that does not say */
+	return size.ws_col > 0 ? size.ws_col : 80; /* the terminal does not know its width */
 }
 
 bool cli_colour(int fd)

@@ -71,7 +71,7 @@ static void take_word(struct argp_state *state, struct top_arguments *arguments,
 	arguments->pid = (pid_t)cli_parse_number(state, word, "the process id", 1, 1 << 22);
 }
 
-/* What stands behind "--" is a command. */
+/* The words after "--" are a command. */
 static bool is_command(const struct argp_state *state)
 {
 	return state->quoted > 0 && state->next > state->quoted;

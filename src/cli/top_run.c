@@ -29,7 +29,7 @@ enum source { FROM_CAPTURE, FROM_SIGNALS, FROM_PROCESS, FROM_TICK, FROM_REFRESH,
 
 struct loop {
 	struct top_session *session;
-	int epoll, fds[N_SOURCES]; /* -1: not there */
+	int epoll, fds[N_SOURCES]; /* -1: unused */
 	bool end, has_ended, repaint;
 	unsigned n_ticks, n_frames;
 };
@@ -69,7 +69,7 @@ int top_start_pipeline(struct top_session *session)
 	return 0;
 }
 
-/* ---- The loop's life ---- */
+/* ---- Loop ---- */
 
 static int open_timer(uint64_t every_ns)
 {
@@ -151,7 +151,7 @@ static int loop_init(struct loop *loop, struct top_session *session)
 		r = watch(loop, FROM_KEYS, session->keys);
 	if (r >= 0)
 		r = watch(loop, FROM_PROCESS, open_process(session->pid));
-	if (r == -ESRCH) { /* gone already: what it left is still to be shown */
+	if (r == -ESRCH) { /* the target has ended; show what it left */
 		process_ended(loop);
 		r = 0;
 	}
@@ -160,7 +160,7 @@ static int loop_init(struct loop *loop, struct top_session *session)
 
 /* ---- Samples ---- */
 
-/* Returns 1 when there may be more: very deep stacks take some milliseconds each. */
+/* Returns 1 if there may be more: very deep stacks take a few milliseconds each. */
 static int take_samples(struct top_session *session, unsigned max)
 {
 	uint64_t end_ns = monotonic_ns() + PORTION_NS;
@@ -181,7 +181,7 @@ static int take_samples(struct top_session *session, unsigned max)
 	return 1;
 }
 
-/* Hand over, and read back what of earlier has been written and named. */
+/* Hand over samples, and read back the earlier ones that were written and resolved. */
 static int pass_on_samples(struct top_session *session)
 {
 	int r;
@@ -190,7 +190,7 @@ static int pass_on_samples(struct top_session *session)
 	return r < 0 ? r : top_absorb(session->top, monotonic_ns());
 }
 
-/* A new tree, in a new file, when the old one has grown too large to be looked at each second. */
+/* Start a new tree in a new file if the old one is too large to read each second. */
 static int begin_anew(struct top_session *session)
 {
 	char python[64];
@@ -209,7 +209,7 @@ static void tick(struct loop *loop)
 
 	if (!loop->has_ended)
 		top_watch_look(session->watch, monotonic_ns());
-	/* The last ones of a thread that sleeps now did not wake us. */
+	/* The last samples of a thread that sleeps now did not wake the reader. */
 	if (!loop->has_ended)
 		r = take_samples(session, PORTION);
 	if (r >= 0 && ++loop->n_ticks % TICKS_TO_FLUSH == 0)
@@ -220,7 +220,7 @@ static void tick(struct loop *loop)
 		session->error = r;
 }
 
-/* ---- Showing ---- */
+/* ---- Show ---- */
 
 static void read_status(struct loop *loop, struct top_status *ret)
 {
@@ -271,7 +271,7 @@ static unsigned printed_columns(void)
 	return columns >= 20 && columns <= 10000 ? (unsigned)columns : DEFAULT_COLUMNS;
 }
 
-/* The head, a line of names, and the rows. */
+/* Print header, column names and rows. */
 static int print_frame(struct loop *loop)
 {
 	const struct top_arguments *arguments = loop->session->arguments;
@@ -294,7 +294,7 @@ static int print_frame(struct loop *loop)
 	return r;
 }
 
-/* A frame that is printed is not drawn again: it waits for what is on its way, names among it, but not for long. */
+/* A printed frame is never redrawn, so wait a little for pending samples and names. */
 static int settle(struct top_session *session)
 {
 	const struct timespec step = { 0, SETTLE_STEP_NS };
@@ -330,7 +330,7 @@ static void refresh(struct loop *loop)
 		loop->end = true;
 }
 
-/* ---- What happens ---- */
+/* ---- Events ---- */
 
 static void drain(struct top_session *session)
 {
@@ -361,7 +361,7 @@ static void process_ended(struct loop *loop)
 	}
 }
 
-/* As a shell's child that is told to stop: the terminal is given back meanwhile. */
+/* Stop like a shell's child on Ctrl-Z, and restore the terminal meanwhile. */
 static void stop(struct loop *loop)
 {
 	if (loop->session->screen)
@@ -379,8 +379,8 @@ static void take_signal(struct loop *loop, const struct signalfd_siginfo *info)
 	struct top_session *session = loop->session;
 
 	switch (info->ssi_signo) {
-	case SIGCHLD: /* the pidfd tells the end */
-	case SIGPIPE: /* writing tells it */
+	case SIGCHLD: /* the pidfd reports the end */
+	case SIGPIPE: /* write(2) reports it */
 		break;
 	case SIGTSTP:
 		stop(loop);
@@ -391,7 +391,7 @@ static void take_signal(struct loop *loop, const struct signalfd_siginfo *info)
 		screen_resize(session->screen);
 		show(loop);
 		break;
-	default: /* one from the terminal has reached the command by itself, one from kill(1) has not */
+	default: /* the command gets signals of the terminal itself, but not those of kill(1) */
 		session->signal = (int)info->ssi_signo;
 		if (session->is_child && !loop->has_ended && info->ssi_code <= 0)
 			kill(session->pid, (int)info->ssi_signo);
@@ -442,7 +442,7 @@ static void serve(struct loop *loop, enum source source)
 	int r;
 
 	if (loop->fds[source] < 0)
-		return; /* left while it was its turn */
+		return; /* the process has ended meanwhile */
 	switch (source) {
 	case FROM_CAPTURE:
 		r = take_samples(loop->session, PORTION);
@@ -477,12 +477,12 @@ void top_run(struct top_session *session)
 	struct loop loop = { .end = false };
 	int r;
 
-	/* As when recording: woken sooner, memory is read sooner. */
+	/* As in a recorder: an earlier wake-up reads memory earlier. */
 	(void)setpriority(PRIO_PROCESS, 0, CAPTURE_NICE);
 	r = loop_init(&loop, session);
 	if (r >= 0 && session->screen && !loop.end) {
 		refresh(&loop);
-		loop.n_frames = 0; /* there was nothing to see yet */
+		loop.n_frames = 0; /* the first frame had no samples */
 		loop.end = false;
 	}
 	while (r >= 0 && !loop.end && session->error == 0) {

@@ -19,10 +19,10 @@
 #include "unwind/cpython/cpython.h"
 
 enum {
-	N_LOOKS = 50,       /* that a share is of */
-	MAX_LOOKED_AT = 64, /* threads in one look */
-	REST_LOOKS = 50,    /* before a thread that the interpreter does not know is asked for again */
-	MAX_FAILURES = 20,  /* looks at nothing, before the interpreter is searched anew */
+	N_LOOKS = 50,       /* shares are computed over this many looks */
+	MAX_LOOKED_AT = 64, /* threads per look */
+	REST_LOOKS = 50,    /* looks before asking again about a thread unknown to the interpreter */
+	MAX_FAILURES = 20,  /* failed looks before searching the interpreter again */
 	FIRST_RETRY_NS = 500000000,
 };
 
@@ -30,7 +30,7 @@ enum {
 
 struct watched_thread {
 	pid_t tid;
-	unsigned rest; /* looks to leave out */
+	unsigned rest; /* number of looks to skip */
 };
 
 struct top_watch {
@@ -38,18 +38,18 @@ struct top_watch {
 	struct module_table *modules;
 	struct address_space *space;
 	struct remote *remote;
-	struct py_runtime *runtime; /* NULL: none found yet */
+	struct py_runtime *runtime; /* NULL: not found yet */
 	uint64_t next_try_ns, retry_ns;
 	struct watched_thread *threads;
 	size_t n_threads;
-	pid_t *tids; /* the same */
+	pid_t *tids; /* TIDs of threads */
 	pid_t holder;
 	struct {
 		enum py_answer gil, gc;
 	} looks[N_LOOKS];
-	size_t n_looks; /* done so far */
+	size_t n_looks; /* number of looks so far */
 	unsigned n_failures;
-	uint64_t cpu_ns, read_ns; /* at the last reading */
+	uint64_t cpu_ns, read_ns; /* at the last read */
 };
 
 static void forget_memory(struct top_watch *watch)
@@ -81,7 +81,7 @@ static uint64_t cpu_time(pid_t pid, unsigned *ret_threads)
 	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
 	if (read_file(path, 4096, &text, NULL) < 0)
 		return 0;
-	rest = strrchr(text, ')'); /* the name before may hold anything */
+	rest = strrchr(text, ')'); /* the name may contain any character */
 	if (!rest || sscanf(rest + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %u",
 			    &user, &system, ret_threads) != 3)
 		return 0;
@@ -96,7 +96,7 @@ static const struct watched_thread *find_thread(const struct top_watch *watch, p
 	return NULL;
 }
 
-/* What is known of those that are still there is kept. */
+/* Update the thread list; keep the state of remaining threads. */
 static void list_threads(struct top_watch *watch)
 {
 	struct watched_thread *threads;
@@ -138,7 +138,7 @@ int top_watch_new(pid_t pid, struct top_watch **ret)
 	return 0;
 }
 
-/* ---- Looking ---- */
+/* ---- Look at threads ---- */
 
 static int open_memory(struct top_watch *watch)
 {
@@ -157,7 +157,7 @@ static int open_memory(struct top_watch *watch)
 	return r;
 }
 
-/* It may be loaded later, or another program may have taken its place; ever more seldom. */
+/* The interpreter may load later, or exec may replace it: retry with growing intervals. */
 static bool find_runtime(struct top_watch *watch, uint64_t now_ns)
 {
 	if (watch->runtime)
@@ -219,7 +219,7 @@ void top_watch_look(struct top_watch *watch, uint64_t now_ns)
 	watch->looks[watch->n_looks++ % N_LOOKS].gc = all.collects;
 }
 
-/* ---- Reading ---- */
+/* ---- Results ---- */
 
 static double share(size_t n_yes, size_t n_known)
 {

@@ -8,7 +8,7 @@
 
 enum { MAX_NAME = 32, MAX_SUGGESTIONS = 3 };
 
-/* The next word of a space-separated list; false at its end. */
+/* Next word of a space-separated list; false at its end. */
 static bool next_word(const char **list, char *word)
 {
 	size_t n;

@@ -29,7 +29,7 @@ struct options {
 	struct view view;
 	struct glob_list what, roots;
 	struct annotate_options annotate;
-	unsigned n_found, n_missing; /* sources */
+	unsigned n_found, n_missing; /* source files */
 };
 
 static const struct argp_option option_list[] = {
@@ -90,7 +90,7 @@ static const struct argp argp = {
 	       "  probing annotate train.db --source-root /build=/home/anna/src 'gemm*'\n",
 };
 
-/* What becomes of a source is said on stderr; where its lines are, on stdout. */
+/* Report the fate of a source file on stderr; its lines go to stdout. */
 static void tell(void *data, const char *file, enum annotate_source what, int error)
 {
 	struct options *options = data;

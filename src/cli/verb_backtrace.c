@@ -25,7 +25,7 @@ enum {
 
 struct options {
 	struct backtrace_options look;
-	const char *words[2]; /* that are no options, to be understood when all options are known */
+	const char *words[2]; /* positional arguments, interpreted after all options */
 	bool json, subprocesses, no_cache;
 };
 
@@ -43,7 +43,7 @@ static const struct argp_option option_list[] = {
 	{ 0 },
 };
 
-/* Of a core file: the program's path, and the id of a thread, which is a number. */
+/* For a core file: the program's path, and a numeric TID. */
 static void parse_of_core(struct options *options, const char *argument, struct argp_state *state)
 {
 	if (argument[strspn(argument, "0123456789")] == '\0' && !options->look.tid)
@@ -147,7 +147,7 @@ static const struct argp argp = {
 	       "system calls restart; a few return EINTR, as after SIGSTOP: see signal(7).",
 };
 
-/* One of the processes, as one of several where @place is not NULL. */
+/* Print one process; @place not NULL: one of several. */
 static int put(const struct backtrace *backtrace, const struct backtrace_place *place, const struct options *options,
 	       struct output *output)
 {
@@ -167,7 +167,7 @@ static void show_progress(void *data, const char *what, size_t n_done, size_t n_
 	progress_show(data, what, n_done, n_all);
 }
 
-/* With what is said on a terminal while it lasts, of a process of thousands of threads. */
+/* Take a backtrace, with progress on a terminal for processes with thousands of threads. */
 static int take(struct backtrace_session *session, const struct backtrace_options *options, struct backtrace **ret)
 {
 	struct backtrace_options shown = *options;
@@ -194,7 +194,7 @@ static int look_at_one(struct backtrace_session *session, const struct options *
 	return put(backtrace, NULL, options, output);
 }
 
-/* One of several: what fails is said in its place. @failure: the exit status for that. */
+/* Print one of several processes; an error replaces its output. @failure: exit status of the error. */
 static int look_at_relative(struct backtrace_session *session, const struct options *options,
 			    const struct backtrace_relative *relative, struct output *output, int *failure)
 {
@@ -215,7 +215,7 @@ static int look_at_relative(struct backtrace_session *session, const struct opti
 	return put(backtrace, &place, options, output);
 }
 
-/* It is a failure where nobody can be shown: of the first one's kind. */
+/* Fails only if no process can be shown, with the first one's status. */
 static int look_at_relatives(struct backtrace_session *session, const struct options *options, struct output *output)
 {
 	CLEANUP(freep) struct backtrace_relative *relatives = NULL;

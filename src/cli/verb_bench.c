@@ -29,14 +29,14 @@ struct options {
 	unsigned n_runs, n_warmup;
 	struct new_file_options place;
 	bool no_timing, ignore_failure, has_pace;
-	char *record[MAX_OPTIONS]; /* ends with NULL */
+	char *record[MAX_OPTIONS]; /* terminated by NULL */
 	size_t n_record;
 	struct bench_command command;
 };
 
 struct bench {
 	const struct options *options;
-	struct private_folder folder; /* of recordings */
+	struct private_folder folder; /* temporary recordings */
 	struct bench_result *results;
 	size_t n_results;
 	struct progress progress;
@@ -58,7 +58,7 @@ static const struct argp_option option_list[] = {
 	{ 0 },
 };
 
-/* "--name=value", or "--name" without one; for as long as the program runs. */
+/* Build "--name=value", or "--name" without a value; never freed. */
 static void pass_on(struct options *options, const char *name, const char *value, struct argp_state *state)
 {
 	char **word = &options->record[options->n_record];
@@ -143,7 +143,7 @@ static int fail_run(const struct options *options, const struct bench_measure *m
 			options->command.command[0], measure->exit_status);
 }
 
-/* One run that counts. */
+/* Run the command once and keep the measurement. */
 static int run_once(struct bench *bench, bool is_recorded)
 {
 	struct bench_result *result = &bench->results[bench->n_results];
@@ -190,7 +190,7 @@ static int run_all(struct bench *bench)
 
 	for (unsigned i = 0; i < n && status == EXIT_OK; i++) {
 		progress_show(&bench->progress, "runs", i, n);
-		/* Who comes first changes, too. */
+		/* Alternate which kind of run comes first. */
 		for (unsigned turn = 0; turn < 2 && status == EXIT_OK; turn++)
 			if ((turn + i) % 2 == 0 || !bench->options->no_timing)
 				status = run_once(bench, (turn + i) % 2 == 0);
@@ -198,7 +198,7 @@ static int run_all(struct bench *bench)
 	return status;
 }
 
-/* Means, by words: "412 ms +- 3 %". */
+/* Print mean and spread: "412 ms +- 3 %". */
 static void say_times(const struct bench *bench, bool is_recorded)
 {
 	double sum = 0, squares = 0, mean, spread;
@@ -253,7 +253,7 @@ static int measure_all(struct bench *bench)
 	return status;
 }
 
-/* Beside the file that they become: there is room for both, or for none. */
+/* Beside the output file, so that both are on the same disk. */
 static int make_folder(const char *out, struct private_folder *ret)
 {
 	CLEANUP(place_done) struct place place;

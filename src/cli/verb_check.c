@@ -26,7 +26,7 @@ struct options {
 	struct compare_rule *rules;
 	size_t n_rules, rules_allocated;
 	struct glob_list allowed;
-	const char *junit, *github, *hyperfine, *go, *markdown, *json; /* files; NULL: not wanted */
+	const char *junit, *github, *hyperfine, *go, *markdown, *json; /* output files; NULL: none */
 	bool quiet;
 };
 
@@ -89,7 +89,7 @@ static void check(struct options *options, struct argp_state *state)
 		add_rule(options, default_rule, state);
 }
 
-/* Where an option's file name goes; NULL: it is another option. */
+/* Where to store an option's file name; NULL: another option. */
 static const char **file_of(struct options *options, int key)
 {
 	switch (key) {
@@ -178,7 +178,7 @@ static bool allows(const void *data, const char *what)
 	return false;
 }
 
-/* ---- Outputs ---- */
+/* ---- Output ---- */
 
 struct writing {
 	const struct compare *compare;

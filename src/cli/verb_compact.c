@@ -20,7 +20,7 @@ enum { MAX_SENTENCE = 512 };
 
 struct options {
 	const char *recording;
-	struct new_file_options place; /* out NULL: the recording's */
+	struct new_file_options place; /* out NULL: replace the recording */
 };
 
 static const struct argp_option option_list[] = {
@@ -80,7 +80,7 @@ static void say_sizes(const char *path, int64_t before, int64_t after)
 		(intmax_t)after);
 }
 
-/* From one to the other, which takes its place. @old: the lock on what is replaced; NULL: nothing is. */
+/* Rewrite a recording into a new file, which then replaces it. @old: lock on the replaced file; NULL: none. */
 static int rewrite(const struct options *options, const struct inputs *sources, const char *out, struct store *old)
 {
 	CLEANUP(new_file_abandon) struct new_file file = { 0 };
@@ -98,7 +98,7 @@ static int rewrite(const struct options *options, const struct inputs *sources, 
 	if (r < 0)
 		return progress_end(&progress, inputs_fail(sources, out, r, &result));
 	progress_end(&progress, EXIT_OK);
-	if (old) /* what its log holds goes into it */
+	if (old) /* checkpoint its log first */
 		r = store_settle(old);
 	if (r >= 0)
 		r = new_file_finish(&file);

@@ -16,7 +16,7 @@ struct options {
 	const char *words[MAX_WORDS]; /* KEY, or KEY=VALUE */
 	size_t n_words;
 	bool json;
-	struct config config; /* what the assignments come to, to check them all before the first is made */
+	struct config config; /* the assignments applied to a copy, to check all of them before setting the first */
 };
 
 static const struct argp_option option_list[] = {
@@ -31,7 +31,7 @@ static void take_word(struct argp_state *state, const char *word, struct options
 
 	if (options->n_words == MAX_WORDS)
 		argp_error(state, "each key once");
-	/* A key alone is looked for as if it were set. */
+	/* Check a key alone like an assignment. */
 	if (strchr(word, '=')) {
 		if (config_assign(&options->config, word, why) < 0)
 			argp_error(state, "%s", why);
@@ -65,7 +65,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	}
 }
 
-/* One line a key: what it takes, what it is by default, what it does. */
+/* One line per key: values, default, meaning. */
 static void put_keys(FILE *out)
 {
 	char allowed[CONFIG_MAX_TEXT];
@@ -109,7 +109,7 @@ static const struct argp argp = {
 	.help_filter = help_filter,
 };
 
-/* ---- Printing ---- */
+/* ---- Print ---- */
 
 static void put_text(const struct config *config, unsigned key)
 {
@@ -162,7 +162,7 @@ static void put_all(const struct options *options, const struct config *config)
 		puts("}");
 }
 
-/* ---- The process ---- */
+/* ---- Talk to the process ---- */
 
 static int set_all(const struct options *options)
 {

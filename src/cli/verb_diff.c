@@ -16,8 +16,8 @@ static const char *const format_names[] = { "text", "json", "markdown", "svg", "
 
 struct options {
 	struct compare_arguments arguments;
-	bool is_head;       /* what comes now is of head */
-	enum format format; /* N_FORMATS: by the ending of out */
+	bool is_head;       /* the following arguments belong to head */
+	enum format format; /* N_FORMATS: by out's file name extension */
 	const char *out, *title;
 	struct compare_look look;
 };
@@ -38,7 +38,7 @@ static const struct argp_option option_list[] = {
 	{ 0 },
 };
 
-/* Without --against there is one of each. */
+/* Without --against, there is one file on each side. */
 static void check(struct options *options, struct argp_state *state)
 {
 	const struct glob_list *files = options->arguments.files;

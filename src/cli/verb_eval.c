@@ -15,7 +15,7 @@ enum { OPTION_TIMEOUT = 0x200, OPTION_FILE, MAX_CODE_BYTES = AGENT_EVAL_MAX_BYTE
 struct options {
 	pid_t pid;
 	const char *code, *file;
-	double timeout_s; /* 0: no bound */
+	double timeout_s; /* 0: none */
 };
 
 static const struct argp_option option_list[] = {
@@ -71,7 +71,7 @@ static const struct argp argp = {
 	       "eval 4242 --file look.py\n  probing eval 4242 - < look.py\n",
 };
 
-/* ---- The code ---- */
+/* ---- Code ---- */
 
 static int read_stream(FILE *in, char **ret, size_t *ret_bytes)
 {
@@ -110,7 +110,7 @@ static int read_code(const struct options *options, char **ret, size_t *ret_byte
 	return r < 0 ? cli_fail(cli_status(r), "%s cannot be read: %s", path, strerror(-r)) : EXIT_OK;
 }
 
-/* ---- The evaluation ---- */
+/* ---- Evaluate ---- */
 
 static volatile sig_atomic_t interrupts;
 

@@ -30,7 +30,7 @@ enum { KEY_TO = 0x200, KEY_TITLE };
 struct options {
 	const char *recording;
 	struct new_file_options place;
-	const struct exporter *exporter; /* NULL: by the ending of out */
+	const struct exporter *exporter; /* NULL: by out's file name extension */
 	bool has_view, is_named;
 	struct view view;
 	struct export_options export;
@@ -38,7 +38,7 @@ struct options {
 };
 
 static const struct argp_option option_list[] = {
-	{ "to", KEY_TO, "FORMAT", 0, "The format", 0 }, /* finished by list_formats */
+	{ "to", KEY_TO, "FORMAT", 0, "The format", 0 }, /* list_formats() completes it */
 	NEW_FILE_OPTION_ROWS("Write to OUT; - is stdout (default: FILE with the format's ending in place of its own)"),
 	VIEW_LIVE_ROW,
 	VIEW_SPLIT_ROW,
@@ -91,7 +91,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	}
 }
 
-/* The help of --to, from the table of exporters. argp frees the result. */
+/* Help text of --to, from the table of exporters. argp frees the result. */
 static char *list_formats(int key, const char *text, void *input)
 {
 	struct format_list list;
@@ -180,7 +180,7 @@ static int export_copy(struct options *options)
 	return EXIT_OK;
 }
 
-/* What is no file (a pipe, a terminal) is no loss. */
+/* Overwriting anything but a regular file, such as a pipe or terminal, loses nothing. */
 static bool is_in_the_way(const struct options *options)
 {
 	struct stat st;

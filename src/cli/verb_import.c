@@ -26,11 +26,11 @@ enum { KEY_FROM = 'f', KEY_INTO = 0x200, MAX_SENTENCE = 512 };
 struct options {
 	const char *path, *into;
 	struct new_file_options place;
-	const struct importer *importer; /* NULL: by what is in the file */
+	const struct importer *importer; /* NULL: detect by the file's contents */
 };
 
 static const struct argp_option option_list[] = {
-	{ "from", KEY_FROM, "FORMAT", 0, "The format", 0 }, /* finished by list_formats */
+	{ "from", KEY_FROM, "FORMAT", 0, "The format", 0 }, /* list_formats() completes it */
 	NEW_FILE_OPTION_ROWS("Write to OUT (default: FILE with .db in place of its ending)"),
 	{ "into", KEY_INTO, "RECORDING", 0, "Add the GPU tables to an existing recording", 0 },
 	{ 0 },
@@ -65,7 +65,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	}
 }
 
-/* The help of --from, from the table of importers. argp frees the result. */
+/* Help text of --from, from the table of importers. argp frees the result. */
 static char *list_formats(int key, const char *text, void *input)
 {
 	struct format_list list;
@@ -101,7 +101,7 @@ static char *default_out(const char *path)
 	return asprintf(&out, "%.*s.db", (int)path_stem_bytes(path), path) < 0 ? NULL : out;
 }
 
-/* ---- What can go wrong ---- */
+/* ---- Errors ---- */
 
 static int fail_read(const struct options *options, int error, const struct import_result *result)
 {
@@ -151,7 +151,7 @@ static void say_result(const struct options *options, const char *out, const str
 			result->n_skipped == 1 ? "y" : "ies", options->path, result->n_skipped == 1 ? "was" : "were");
 }
 
-/* ---- The whole ---- */
+/* ---- Import ---- */
 
 static bool show(void *data, uint64_t n)
 {
@@ -163,7 +163,7 @@ static bool show_names(void *data, const struct rename_progress *progress)
 	return progress_show(data, "names", progress->n_done, progress->n_places);
 }
 
-/* Files on this machine name what was recorded as addresses only. */
+/* Resolve addresses for which the import has no symbols, with files of this machine. */
 static int name_places(const char *path, struct progress *progress)
 {
 	CLEANUP(store_closep) struct store *store = NULL;

@@ -100,7 +100,7 @@ static int fail(int error, const char *path)
 
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 
-/* Damage that reading runs into is for --check to tell of in full, so that comes first. */
+/* Run --check first: it reports all damage, also damage that would stop reading. */
 static int look(struct info *info, const char *path, bool check)
 {
 	CLEANUP(sqlite3_closep) sqlite3 *db = NULL;
@@ -118,11 +118,11 @@ static int look(struct info *info, const char *path, bool check)
 	if (r >= 0)
 		r = about_read(db, path, is_written, &info->about);
 	if (r == -EBADMSG && info->check.n_wrong > 0)
-		return EXIT_BAD_DATA; /* what is wrong stands below */
+		return EXIT_BAD_DATA; /* the output below describes the damage */
 	return r < 0 ? fail(r, path) : info->check.n_wrong > 0 ? EXIT_BAD_DATA : EXIT_OK;
 }
 
-/* One bad file does not hide the others. */
+/* A damaged file must not hide the others. */
 static int look_at_all(const struct options *options, struct info *infos, bool *ret_is_seen)
 {
 	int status = EXIT_OK;
@@ -155,7 +155,7 @@ static int print(const struct options *options, struct info *infos, const bool *
 				putchar('\n');
 			info_print(&infos[i], stdout);
 		}
-		/* those that are shown stand in front, the others behind are still owned */
+		/* Move shown files to the front; the rest stay owned. */
 		infos[i] = infos[n];
 		infos[n++] = kept;
 	}

@@ -94,7 +94,7 @@ static int run_inject(int argc, char **argv)
 	int status;
 
 	cli_parse(&argp, argc, argv, 0, &options);
-	/* From its first moment on; the others follow when it answers. */
+	/* Must hold from the start; other settings follow when the agent answers. */
 	if (!config_is_on(&options.given.config, &config_eval))
 		options.agent |= AGENT_NO_EVAL;
 	how = (struct inject_options){

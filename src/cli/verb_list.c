@@ -19,8 +19,8 @@ enum { OPTION_TREE = 0x200, MAX_COMMAND = 4096, VERSION_BYTES = 16, MAX_DEPTH = 
 
 struct process {
 	pid_t pid, parent;
-	char version[VERSION_BYTES]; /* as its file's name says; "" it does not */
-	const char *agent;           /* in one word */
+	char version[VERSION_BYTES]; /* from the file name; "": unknown */
+	const char *agent;           /* one word */
 	char *user, *command;
 };
 
@@ -77,9 +77,9 @@ static void list_done(struct list *list)
 	free(list->items);
 }
 
-/* ---- What a process is ---- */
+/* ---- Inspect processes ---- */
 
-/* "python3.11", "libpython3.11.so.1.0": whether a file is an interpreter, and of which version. */
+/* Whether a file such as "python3.11" or "libpython3.11.so.1.0" is an interpreter, and its version. */
 static bool is_python(const char *path, char version[VERSION_BYTES])
 {
 	const char *name = path_base_name(path);
@@ -147,7 +147,7 @@ static const char *agent_of(pid_t pid, const char *library)
 	int r = library ? inject_find(pid, library, &state) : -ENOENT;
 
 	if (r == -EXDEV)
-		return "other"; /* of another version */
+		return "other"; /* an agent of another version */
 	if (r < 0)
 		return r == -ENOENT ? "-" : "?";
 	if (state.status != AGENT_ARMED)
@@ -155,7 +155,7 @@ static const char *agent_of(pid_t pid, const char *library)
 	return config_is_on(&state.config, &config_eval) ? "on" : "no-eval";
 }
 
-/* -ENOMEM. One that has ended meanwhile is left out. */
+/* Skip a process that has ended meanwhile. -ENOMEM. */
 static int add(struct list *list, pid_t pid, const char *library)
 {
 	struct process process = { .pid = pid };
@@ -171,7 +171,7 @@ static int add(struct list *list, pid_t pid, const char *library)
 	return process.user && process.command ? 0 : -ENOMEM;
 }
 
-/* ---- Printing ---- */
+/* ---- Print ---- */
 
 static void put_command(const char *command, unsigned columns)
 {
@@ -216,7 +216,7 @@ static void put_list(const struct list *list, const struct options *options)
 	printf("%7s  %-10s  %-6s  %-8s  %s\n", "PID", "USER", "PYTHON", "AGENT", "COMMAND");
 	for (size_t i = 0; i < list->n; i++) {
 		if (options->tree && has(list, list->items[i].parent))
-			continue; /* stands below it */
+			continue; /* printed below its parent */
 		put(&list->items[i], 0, columns);
 		if (options->tree)
 			put_children(list, list->items[i].pid, 1, columns);

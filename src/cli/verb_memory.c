@@ -126,7 +126,7 @@ static int ask(pid_t pid, struct agent_talk *talk, struct memory_values *to)
 	return EXIT_OK;
 }
 
-/* What cannot be had from inside leaves what was seen from outside; its sentence is on stderr. Whether there is something. */
+/* If the agent is not available, print why and keep the values from outside. Returns whether it answered. */
 static bool look_from_inside(pid_t pid, struct memory_values *to)
 {
 	struct agent_state state;
@@ -149,7 +149,7 @@ static bool look_from_inside(pid_t pid, struct memory_values *to)
 	return is_done;
 }
 
-/* ---- Printing ---- */
+/* ---- Print ---- */
 
 static bool is_bytes(const char *name)
 {
@@ -173,7 +173,7 @@ static void format(const char *name, int64_t value, const char *sign, char to[32
 	snprintf(to, 32, "%s%.*f %s", value < 0 ? "-" : sign, unit > 0 ? 1 : 0, amount, units[unit]);
 }
 
-/* The peak of a column that grows cannot shrink, and a count that only says when to collect next has no growth. */
+/* A peak cannot shrink, and a count until the next collection has no growth. */
 static bool has_growth(const char *name)
 {
 	return strncmp(name, "gc_count_", 9) != 0 && strcmp(name, "torch") != 0;

@@ -24,7 +24,7 @@ struct repl {
 	pid_t pid;
 	struct agent_talk talk;
 	struct line_editor line;
-	char *typed; /* lines of a statement that is not whole yet */
+	char *typed; /* lines of an incomplete statement */
 	size_t n_typed;
 };
 
@@ -89,7 +89,7 @@ static int put_output(void *unused, int stream, const char *text, size_t n_text)
 	return EXIT_OK;
 }
 
-/* What a function of repl.py returns is a short word; in word, with its quotes. */
+/* Call a function of repl.py, which returns a short word; `word` gets it with quotes. */
 static int call(struct repl *repl, const char *function, const char *bytes, size_t n_bytes, char word[16])
 {
 	CLEANUP(freep) char *code = agent_call(repl_source, function, bytes, n_bytes);
@@ -109,7 +109,7 @@ static int call(struct repl *repl, const char *function, const char *bytes, size
 	line_editor_interrupted = 0;
 	snprintf(word, 16, "%s", value.is_refused ? "'failed'" : "'done'");
 	if (status != EXIT_OK)
-		return value.is_refused ? EXIT_OK : status; /* what was interrupted in C code may end by and by */
+		return value.is_refused ? EXIT_OK : status; /* interrupted C code may end later */
 	if (value.outcome == OUTCOME_VALUE)
 		snprintf(word, 16, "%.*s", (int)MIN(value.n_text, (size_t)15), value.text);
 	else if (value.outcome != OUTCOME_NOTHING)
@@ -117,7 +117,7 @@ static int call(struct repl *repl, const char *function, const char *bytes, size
 	return EXIT_OK;
 }
 
-/* ---- The Tab key ---- */
+/* ---- Completion ---- */
 
 static bool is_of_word(char c)
 {
@@ -139,7 +139,7 @@ static int ask_names(struct repl *repl, const char *word, size_t n_word, struct 
 	return code ? agent_eval(repl->pid, &repl->talk, &eval, &value) : EXIT_FAILED;
 }
 
-/* Of the names, one a line, how much all begin with. */
+/* Length of the common prefix of names, one per line. */
 static size_t common_length(const char *names, unsigned *ret_n)
 {
 	size_t n = strcspn(names, "\n");
@@ -201,7 +201,7 @@ static unsigned char complete(EditLine *editor, int key)
 	return CC_REDISPLAY;
 }
 
-/* ---- The prompt ---- */
+/* ---- Prompt ---- */
 
 static const char *show_prompt(void *data)
 {
@@ -210,7 +210,7 @@ static const char *show_prompt(void *data)
 	return repl->n_typed > 0 ? "... " : ">>> ";
 }
 
-/* The functions of that name close the program's stdin. */
+/* Python's exit() and quit() would close the program's stdin, so handle these words here. */
 static bool is_farewell(const char *line)
 {
 	static const char *const words[] = { "exit", "exit()", "quit", "quit()" };
@@ -238,7 +238,7 @@ static int add_line(struct repl *repl, const char *line)
 	return 0;
 }
 
-/* An exit status; -1: goes on. */
+/* Returns an exit status; -1: continue. */
 static int take_line(struct repl *repl, const char *line)
 {
 	char word[16];
@@ -253,7 +253,7 @@ static int take_line(struct repl *repl, const char *line)
 	r = add_line(repl, line);
 	if (r < 0)
 		return cli_fail(EXIT_FAILED, "the code cannot be sent: %s", strerror(-r));
-	/* The last line end would mean that a block is over. */
+	/* A final newline would end a block. */
 	n = repl->n_typed - (repl->typed[repl->n_typed - 1] == '\n');
 	status = call(repl, "step", repl->typed, n, word);
 	if (status != EXIT_OK)
@@ -283,7 +283,7 @@ static int read_lines(struct repl *repl)
 	return status;
 }
 
-/* Which Python it is; and an agent that runs no code says so at once. */
+/* Print the Python version; an agent that runs no code reports it here. */
 static int say_hello(struct repl *repl)
 {
 	static const char code[] = "__import__(\"sys\").version.split()[0]";
@@ -324,7 +324,7 @@ static int run_prompt(struct repl *repl)
 	return status;
 }
 
-/* ---- A script ---- */
+/* ---- Script ---- */
 
 static void on_interrupt(int number)
 {

@@ -27,11 +27,11 @@ enum {
 };
 
 struct options {
-	char **arguments; /* of main(): room for all there are */
+	char **arguments; /* of main(): large enough for all of them */
 	size_t n_arguments;
 	struct sql_rules rules;
 	double timeout_s; /* 0: none */
-	const char *sql;  /* NULL: not among the arguments */
+	const char *sql;  /* NULL: not given */
 };
 
 static const struct argp_option option_list[] = {
@@ -44,7 +44,7 @@ static const struct argp_option option_list[] = {
 	{ 0 },
 };
 
-/* The last one may be SQL; those before it are not. */
+/* Only the last argument may be SQL. */
 static void tell_apart(struct options *options, struct argp_state *state)
 {
 	size_t n = options->n_arguments;
@@ -118,7 +118,7 @@ static const struct argp argp = {
 	       "types, for programs.\n",
 };
 
-/* All of stdin. -EFBIG; -EINVAL a NUL byte: a binary file, or UTF-16. */
+/* Read all of stdin. -EFBIG; -EINVAL: a NUL byte, so a binary file or UTF-16. */
 static int read_script(char **ret)
 {
 	CLEANUP(freep) char *text = NULL;
@@ -144,7 +144,7 @@ static int read_script(char **ret)
 	return 0;
 }
 
-/* The first line is the sentence; the place under it is for somebody who looks. */
+/* The first line is the message; show the position below only on a terminal. */
 static int fail_sql(int error, char *sentence)
 {
 	if (!isatty(STDERR_FILENO))
@@ -156,10 +156,10 @@ struct asking {
 	const struct endpoint *endpoint;
 	const struct options *options;
 	const char *sql;
-	char *error, *note; /* of MAX_ERROR and MAX_NOTE bytes */
+	char *error, *note; /* buffers of MAX_ERROR and MAX_NOTE bytes */
 };
 
-/* What a process refuses has an exit status of its own. */
+/* A refusal by a process has its own exit status. */
 static int fail_asking(const void *data, int error)
 {
 	const struct asking *asking = data;

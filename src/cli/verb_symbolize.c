@@ -109,9 +109,9 @@ static const struct argp argp = {
 	       "74 the disk is full.",
 };
 
-/* ---- While it runs ---- */
+/* ---- Progress ---- */
 
-static volatile sig_atomic_t caught; /* the signal that ends us; 0: none */
+static volatile sig_atomic_t caught; /* the signal to end by; 0: none */
 
 static void catch (int number)
 {
@@ -130,7 +130,7 @@ static void catch_signals(void)
 }
 
 struct screen {
-	bool on; /* a terminal */
+	bool on; /* stderr is a terminal */
 	uint64_t next_ns;
 	bool is_dirty;
 };
@@ -156,7 +156,7 @@ static bool show(void *data, const struct rename_progress *progress)
 	return !caught;
 }
 
-/* ---- The whole ---- */
+/* ---- Resymbolize ---- */
 
 static int fail(int error, const char *path)
 {
@@ -173,7 +173,7 @@ static int fail(int error, const char *path)
 	return cli_fail(cli_status(error), "%s", sentence);
 }
 
-/* As a shell would see us end had we not caught the signal. */
+/* Die of the signal, as if it had not been caught. */
 static void end_by(int number)
 {
 	signal(number, SIG_DFL);

@@ -14,7 +14,7 @@
 enum { OPTION_JSON = 0x200, MAX_ERROR = 512 };
 
 struct options {
-	char **arguments; /* of main(): room for all there are */
+	char **arguments; /* of main(): large enough for all of them */
 	size_t n_arguments;
 	const char *pattern; /* NULL: all tables */
 	bool json;
@@ -89,7 +89,7 @@ static int collect(void *data, const struct sql_table *table)
 	return sqlite3_reset(insert) == SQLITE_OK ? 0 : -ENOMEM;
 }
 
-/* All of them, as a table of a connection of its own: then they can be written as any other. */
+/* List the tables in a table of its own connection, so that any format can print it. */
 static int list(sqlite3 *db, const char *pattern, sqlite3 **ret)
 {
 	static const char create[] = "CREATE TABLE list(schema, name, type, rows, description, columns)";

@@ -24,7 +24,7 @@ enum { DEFAULT_HZ = 99, DEFAULT_ROWS = 20, DEFAULT_WINDOW_S = 5 };
 
 static const char use_instead[] = "use --batch, or `probing record` and `probing report`";
 
-/* The command in words. NULL: no memory. */
+/* The command as text. NULL: out of memory. */
 static char *words_of(char **command)
 {
 	char *text = NULL;
@@ -47,7 +47,7 @@ static int fail_store(int error)
 			strerror(-error));
 }
 
-/* Everything that reads; the capture is there. */
+/* Open everything that reads; the capture is open already. */
 static int open_session(struct top_session *session)
 {
 	const struct top_arguments *arguments = session->arguments;
@@ -69,7 +69,7 @@ static int open_session(struct top_session *session)
 
 /* ---- The screen ---- */
 
-/* Said before anything is started. */
+/* Check before anything starts. */
 static int check_terminal(const struct top_arguments *arguments)
 {
 	const char *kind = getenv("TERM");
@@ -84,7 +84,7 @@ static int check_terminal(const struct top_arguments *arguments)
 	return EXIT_OK;
 }
 
-/* Standard input, if keys can come from there; else the terminal itself. */
+/* Read keys from standard input if it is a terminal, else from the terminal itself. */
 static int open_keys(void)
 {
 	return isatty(STDIN_FILENO) ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open("/dev/tty", O_RDONLY | O_CLOEXEC);
@@ -111,7 +111,7 @@ static int open_screen(struct top_session *session)
 
 /* ---- A process, or a command ---- */
 
-/* The process first. Returns an exit status. */
+/* The main process comes first. Returns an exit status. */
 static int find_processes(const struct top_arguments *arguments, struct targets *ret)
 {
 	pid_t pid = arguments->pid;
@@ -149,13 +149,13 @@ static int attach(struct top_session *session)
 	return r < 0 && r != -ESRCH ? target_fail_capture(r, arguments->pid) : EXIT_OK;
 }
 
-/* Ours are the terminal and its keys. */
+/* The screen and the keys use the terminal, so the command gets other streams. */
 static int open_output(const struct top_arguments *arguments)
 {
 	return new_file_open_log(arguments->output ? arguments->output : "/dev/null", arguments->mode);
 }
 
-/* Fork with other standard streams, which are put back afterwards. */
+/* Fork with other standard streams, and restore ours afterwards. */
 static int fork_quietly(const struct top_arguments *arguments, const sigset_t *mask, struct child *ret)
 {
 	CLEANUP(closep) int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -181,7 +181,7 @@ static int fork_quietly(const struct top_arguments *arguments, const sigset_t *m
 	return r;
 }
 
-/* From the fork to the exec; the child is abandoned by the caller on failure. */
+/* Everything between fork and exec; on failure, the caller abandons the child. */
 static int start(struct top_session *session, struct child *child)
 {
 	const struct top_arguments *arguments = session->arguments;
@@ -238,7 +238,7 @@ static void close_session(struct top_session *session)
 	closep(&session->keys);
 }
 
-/* The screen is closed. */
+/* Called after closing the screen. */
 static int finish(struct top_session *session)
 {
 	if (session->end_command)

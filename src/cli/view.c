@@ -30,7 +30,7 @@ void view_done(struct view *view)
 	glob_list_done(&view->ignore);
 }
 
-/* Without a list it is the habit of other tools, and tells threads apart. */
+/* Without a list, like in other tools, the option separates threads. */
 static void parse_threads(struct argp_state *state, const char *list, struct view *view)
 {
 	if (list)
@@ -48,7 +48,7 @@ static void parse_time(struct argp_state *state, const char *option, const char 
 			   text);
 }
 
-/* Lists and names. */
+/* Options with lists and names. */
 static error_t parse_words(int key, char *argument, struct argp_state *state, struct view *view)
 {
 	switch (key) {
@@ -143,7 +143,7 @@ void view_export(const struct view *view, struct export_options *options)
 	options->min_share = view->min_share;
 }
 
-/* ---- Opening ---- */
+/* ---- Open ---- */
 
 int view_fail_export(const char *path, const struct exporter *exporter, int error)
 {
@@ -160,7 +160,7 @@ int view_fail_export(const char *path, const struct exporter *exporter, int erro
 	return cli_fail(EXIT_FAILED, "making the %s failed: %s", exporter->name, strerror(-error));
 }
 
-/* Chosen by what only single samples know. */
+/* Whether a filter needs single samples. */
 static bool is_of_samples(const struct view *view)
 {
 	return view->since.type != VIEW_TIME_NONE || view->until.type != VIEW_TIME_NONE || view->where;
@@ -231,7 +231,7 @@ static int load(sqlite3 *db, const char *path, const struct view *view, struct p
 	return r < 0 ? fail_load(db, path, view, r) : EXIT_OK;
 }
 
-/* @file: what is opened; @path: how it is called. */
+/* @file: the file to open; @path: its name in messages. */
 static int open_file(const char *file, const char *path, const struct view *view, sqlite3 **ret_db,
 		     struct profile **ret)
 {
@@ -239,7 +239,7 @@ static int open_file(const char *file, const char *path, const struct view *view
 	CLEANUP(profile_freep) struct profile *profile = NULL;
 	int status;
 
-	/* What loading needs for a while goes back to the system at once, however much there was of it before. */
+	/* Return temporary memory to the system at once; glibc would otherwise raise the threshold. */
 	mallopt(M_MMAP_THRESHOLD, 1 << 20);
 	status = cli_open_recording(file, &db);
 	if (status == EXIT_OK)
@@ -286,7 +286,7 @@ int view_open(const char *path, const struct view *view, sqlite3 **ret_db, struc
 
 /* ---- The GIL ---- */
 
-/* Five numbers of the first row. False: there is none, or it says nothing. */
+/* Read five numbers from the first row. False: no row, or no values. */
 static bool read_row(sqlite3 *db, const char *sql, struct held_time *ret)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;
@@ -302,7 +302,7 @@ static bool read_row(sqlite3 *db, const char *sql, struct held_time *ret)
 	return true;
 }
 
-/* A finished recording has the sums; of another one all samples are asked. */
+/* A finished recording has the sums; otherwise add up all samples. */
 bool view_held(const struct view *view, sqlite3 *db, struct held_time *ret)
 {
 	static const char sums[] = "SELECT (SELECT sum(weight) FROM stack_total),"
@@ -314,7 +314,7 @@ bool view_held(const struct view *view, sqlite3 *db, struct held_time *ret)
 	"SELECT sum(weight), sum(weight * (gil IS 1)), sum(weight * (gil IS NOT NULL)),"                               \
 	" sum(weight * (gc IS 1)), sum(weight * (gc IS NOT NULL)) FROM " table
 
-	/* Files of version 1 have no blocks that could be added up. */
+	/* Files of version 1 have no blocks to add up. */
 	return !is_part(view) && (read_row(db, sums, ret) || read_row(db, SUMS_OF("sample_total"), ret) ||
 				  read_row(db, SUMS_OF("sample"), ret));
 }

@@ -19,7 +19,7 @@ static bool is_function(const struct glob_list *wanted, const struct profile_fra
 	return glob_list_match_function(wanted, frame->name);
 }
 
-/* By its path, or what stands behind one of its slashes: so it is called where modules are shown. */
+/* Match the path, or the part after any slash, because modules are shown like that. */
 static bool is_of_module(const struct glob_list *wanted, const struct profile_frame *frame)
 {
 	for (const char *end = profile_frame_module(frame); end;) {
@@ -33,7 +33,7 @@ static bool is_of_module(const struct glob_list *wanted, const struct profile_fr
 
 typedef bool match_function(const struct glob_list *wanted, const struct profile_frame *frame);
 
-/* By frame: is it one of these? NULL: no memory. */
+/* For each frame: whether it matches. NULL: out of memory. */
 static bool *match_frames(const struct profile *profile, const struct glob_list *wanted, match_function *matches)
 {
 	bool *matching = calloc(profile->n_frames + 1, sizeof *matching);
@@ -43,7 +43,7 @@ static bool *match_frames(const struct profile *profile, const struct glob_list 
 	return matching;
 }
 
-/* Whether one of the functions at a place is wanted: the one there, and those it was inlined into. */
+/* Whether the function at a frame, or one into which it is inlined, matches. */
 static bool is_at(const struct profile *profile, const bool *matching, int32_t place)
 {
 	for (int64_t frame = place; frame >= 0; frame = profile->frames[frame].inlined_into)
@@ -52,7 +52,7 @@ static bool is_at(const struct profile *profile, const bool *matching, int32_t p
 	return false;
 }
 
-/* Drop what runs through none of the frames, or, without @keep, what runs through one. */
+/* Drop the stacks that contain no matching frame; without @keep, those that contain one. */
 static int keep_through(struct profile *profile, const bool *matching, bool keep)
 {
 	CLEANUP(freep) bool *through = calloc(profile->n_stacks + 1, sizeof *through);
@@ -97,7 +97,7 @@ static int keep_frames(struct profile *profile, const struct glob_list *wanted, 
 
 /* ---- Processes and threads ---- */
 
-/* @name: NULL: not known. */
+/* @name NULL: unknown. */
 static bool is_wanted(const struct glob_list *wanted, int32_t id, const char *name)
 {
 	return wanted->n == 0 || glob_list_have_number(wanted, id) || (name && glob_list_match(wanted, name));
@@ -110,7 +110,7 @@ static bool is_wanted_thread(const struct view *view, int32_t pid, int32_t tid, 
 	       is_wanted(&view->threads, tid, thread ? thread->name : NULL);
 }
 
-/* Totals of a thread stand side by side, as they were stored. */
+/* Totals of a thread are adjacent, as stored. */
 static void keep_totals(struct profile *profile, const struct view *view)
 {
 	struct profile_total last = { .pid = -1 };

@@ -14,7 +14,7 @@
 
 static const double least_moment = 1e9; /* 2001 */
 
-/* "14:05" and what may follow; @ret: seconds since midnight, @end: behind it. */
+/* Parse "14:05" with optional seconds; @ret: seconds since midnight, @end: the text after it. */
 static int parse_clock(const char *text, double *ret, const char **end)
 {
 	struct tm tm = { 0 };
@@ -39,7 +39,7 @@ static int parse_clock(const char *text, double *ret, const char **end)
 	return 0;
 }
 
-/* Midnight of a day with what has passed since then, as the clock on the wall counts. */
+/* Midnight of a day plus the wall-clock time since then. */
 static double moment_of(struct tm day, double seconds, bool is_utc)
 {
 	double whole = floor(seconds);

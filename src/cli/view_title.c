@@ -11,7 +11,7 @@ DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 struct writing {
 	FILE *out;
-	unsigned n; /* parts that were put */
+	unsigned n; /* number of parts */
 };
 
 static void begin_part(struct writing *writing)
@@ -53,7 +53,7 @@ static void put_parts(const struct view *view, struct writing *writing)
 	put_text(writing, "", view->no_native ? "Python frames alone" : NULL);
 }
 
-/* "" where there is none. NULL: no memory. */
+/* "" if there are none. NULL: out of memory. */
 static char *parts_of(const struct view *view)
 {
 	char *text = NULL;

@@ -8,7 +8,7 @@
 
 #include "src/cli/format.h"
 
-enum { MANY_SWITCHES = 1000 }; /* a second: a thousandth of a CPU, perhaps */
+enum { MANY_SWITCHES = 1000 }; /* per second; costs perhaps a thousandth of a CPU */
 
 static void print_time(uint64_t time_ns)
 {
@@ -54,10 +54,10 @@ void waits_cost_measure(const struct capture_options *options, enum capture_sour
 	if (source == SOURCE_POLL || (double)counts->switches < MANY_SWITCHES * seconds)
 		return;
 	if (capture_switch_cost(options, source, &ret->switch_ns) < 0)
-		ret->switch_ns = -1; /* the recording is whole without it */
+		ret->switch_ns = -1; /* the recording is complete without it */
 }
 
-/* Of threads whose time on a CPU is recorded in percent of that, else of one CPU. */
+/* Relative to the threads' CPU time if that was recorded, else to one CPU. */
 static void print_cost(const struct pipeline_counts *counts, double seconds, const struct waits_cost *cost)
 {
 	double running_ns = (double)counts->by_state[STATE_RUNNING], taken_ns;
