@@ -86,7 +86,7 @@ void address_space_clear(struct address_space *space)
 	space->generation++;
 }
 
-/* Index of the first mapping that ends after the address; n when none does. */
+/* Index of the first mapping that ends after the address; n if none does. */
 static size_t first_ending_after(const struct address_space *space, uint64_t address)
 {
 	size_t low = 0, high = space->n;
@@ -108,8 +108,8 @@ static bool starts_with(const char *text, const char *prefix)
 }
 
 /*
- * Shared anonymous memory bears a file's name and an inode of a hidden
- * filesystem; what is in brackets is no file but the vdso.
+ * Shared anonymous memory has a file name and an inode of a hidden filesystem. Names in brackets are no files, except
+ * the vdso.
  */
 static bool is_anonymous(const char *path)
 {
@@ -119,15 +119,16 @@ static bool is_anonymous(const char *path)
 	       starts_with(path, "/anon_hugepage");
 }
 
-/* The kernel's name for a stack, or the one that glibc 2.39 can give it. */
+/* The kernel's name for a stack, or the one that glibc 2.39 may set. */
 static bool is_stack(const char *path)
 {
 	return starts_with(path, "[stack") || starts_with(path, "[anon: glibc: thread stack");
 }
 
-/* Until the file is opened, remember the latest executable mapping of it: the
- * first one is often the loader's reservation, carved up a moment later, and
- * its process may be gone. */
+/*
+ * Until the file is opened, remember its latest executable mapping. The first one is often the loader's reservation,
+ * which is split a moment later, and its process may have ended.
+ */
 static void remember_place(const struct address_space *space, const struct mapping_source *source,
 			   struct module *module)
 {
@@ -179,7 +180,7 @@ static bool is_same(const struct mapping *a, const struct mapping *b)
 	       a->executable == b->executable && a->writable == b->writable && a->module == b->module;
 }
 
-/* Replace [first, last) by n pieces; there is room. */
+/* Replace [first, last) by n pieces; the array is large enough. */
 static void splice(struct address_space *space, size_t first, size_t last, const struct mapping *pieces, size_t n)
 {
 	memmove(space->mappings + first + n, space->mappings + last, (space->n - last) * sizeof *pieces);
@@ -230,7 +231,7 @@ int address_space_add(struct address_space *space, const struct mapping_source *
 	r = find_module(space, source, &new.module);
 	if (r < 0)
 		return r;
-	/* Carving the middle out of one leaves two more than before. */
+	/* Removing the middle of a mapping adds two pieces. */
 	r = grow(&space->mappings, space->n + 1, &space->n_allocated, sizeof new);
 	if (r < 0)
 		return r;
@@ -268,10 +269,8 @@ unsigned address_space_generation(const struct address_space *space)
 }
 
 /*
- * How well a segment explains a mapping; 0: not at all. Segments may share a
- * page of the file, so that its offset alone does not tell them apart: code is
- * only ever mapped from a code segment, and a mapping mostly begins where its
- * segment's first page does.
+ * How well a segment fits a mapping; 0: not at all. Segments may share a page of the file, so the offset is not unique:
+ * code is only mapped from a code segment, and a mapping usually begins at its segment's first page.
  */
 static unsigned segment_fits(const struct elf_segment *segment, const struct mapping *mapping)
 {
@@ -287,7 +286,7 @@ static unsigned segment_fits(const struct elf_segment *segment, const struct map
 
 static int64_t file_bias(struct elf_file *elf, const struct mapping *mapping)
 {
-	/* Without a better word, addresses are taken to be file offsets. */
+	/* Without a fitting segment, treat addresses as file offsets. */
 	uint64_t own = mapping->file_offset;
 	struct elf_segment segment;
 	unsigned best = 0;

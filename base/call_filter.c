@@ -47,7 +47,7 @@ static void add_load(struct program *program, size_t offset)
 	add(program, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset));
 }
 
-/* Go on at the next statement where the comparison is as wanted, else skip some. */
+/* Continue if the comparison has the wanted result, else skip n_skipped statements. */
 static void add_jump(struct program *program, uint16_t comparison, uint32_t value, bool wanted, uint8_t n_skipped)
 {
 	uint8_t if_true = wanted ? 0 : n_skipped, if_false = wanted ? n_skipped : 0;
@@ -67,7 +67,7 @@ static void add_return(struct program *program, enum call_verdict verdict)
 	add(program, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, returned[verdict]));
 }
 
-/* The number is loaded before each rule. */
+/* The accumulator holds the call number before each rule. */
 static void add_rule(struct program *program, const struct call_rule *rule)
 {
 	if (rule->condition == CALL_ALWAYS) {
@@ -76,7 +76,7 @@ static void add_rule(struct program *program, const struct call_rule *rule)
 		return;
 	}
 	add_jump(program, BPF_JEQ, (uint32_t)rule->number, true, 4);
-	add_load(program, offsetof(struct seccomp_data, args) + 8 * rule->argument); /* little-endian: its low half */
+	add_load(program, offsetof(struct seccomp_data, args) + 8 * rule->argument); /* low half, little-endian */
 	add_jump(program, rule->condition == CALL_EQUALS ? BPF_JEQ : BPF_JSET, rule->value,
 		 rule->condition != CALL_WITHOUT_BITS, 1);
 	add_return(program, rule->verdict);

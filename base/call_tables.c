@@ -6,8 +6,8 @@
 #include "base/util.h"
 
 /*
- * Once a recording is under way nothing of ours starts a program, changes who it is, writes into another
- * process, or changes the machine. Who tries does not go on.
+ * During a recording, none of our processes starts a program, changes its identity, writes into another process, or
+ * changes the machine. The kernel kills one that tries.
  */
 /* clang-format off */
 static const struct call_rule fatal[] = {
@@ -27,7 +27,7 @@ static const struct call_rule fatal[] = {
 };
 /* clang-format on */
 
-/* What any C program does: memory that is not code, time, locks, signals of its own, its end. */
+/* What any C program needs: memory without code, time, locks, its own signals, exit. */
 /* clang-format off */
 static const struct call_rule basic[] = {
 	ALLOW(futex), ALLOW(read), ALLOW(write), ALLOW(pread64), ALLOW(pwrite64), ALLOW(close), ALLOW(munmap),
@@ -44,7 +44,7 @@ static const struct call_rule basic[] = {
 #ifdef __NR_poll
 	ALLOW(poll),
 #endif
-#ifdef __NR_newfstatat /* fstat(3) of newer C libraries. AT_EMPTY_PATH is 0x1000 */
+#ifdef __NR_newfstatat /* used by fstat(3) of newer C libraries. AT_EMPTY_PATH is 0x1000 */
 	ALLOW_IF(newfstatat, CALL_WITH_BITS, 3, 0x1000),
 #endif
 };

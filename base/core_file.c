@@ -13,7 +13,7 @@
 #include "base/cursor.h"
 #include "base/util.h"
 
-/* Some hundred bytes a thread, and a path for each mapping. */
+/* A thread has a few hundred bytes of notes, a mapping one path. */
 enum { MAX_NOTE_BYTES = 256 << 20, MAX_THREADS = 1 << 20, MAX_MAPPINGS = 1 << 20 };
 
 /* struct elf_prstatus and struct elf_prpsinfo, of 64-bit machines. */
@@ -57,7 +57,7 @@ static struct cursor cursor_at(const struct note *note, size_t offset)
 	return (struct cursor){ note->bytes + MIN(offset, note->n_bytes), note->bytes + note->n_bytes, false };
 }
 
-/* One thread. The notes of the one that met the signal are first. */
+/* Add a thread. The one that received the signal comes first. */
 static int take_status(struct core_file *core, const struct note *note)
 {
 	struct cursor signal = cursor_at(note, STATUS_SIGNAL), tid = cursor_at(note, STATUS_TID);
@@ -67,7 +67,7 @@ static int take_status(struct core_file *core, const struct note *note)
 
 	if (note->n_bytes < STATUS_REGS + sizeof words || core->n_threads == MAX_THREADS)
 		return -EBADMSG;
-	/* In powers of two. */
+	/* Grow at powers of two. */
 	if ((core->n_threads & (core->n_threads - 1)) == 0) {
 		grown = realloc(core->threads, MAX(2 * core->n_threads, (size_t)1) * sizeof *core->threads);
 		if (!grown)
@@ -103,7 +103,7 @@ static int take_info(struct core_file *core, const struct note *note)
 	return 0;
 }
 
-/* count, page size, then start, end, offset in pages of each; then all paths, each ended by a NUL. */
+/* Count, page size, then start, end, offset in pages of each mapping, then NUL-terminated paths. */
 static int take_files(struct core_file *core, const struct note *note)
 {
 	enum { ENTRY_BYTES = 24 };
@@ -271,7 +271,7 @@ int core_file_read(const char *path, struct core_file **ret)
 	core = calloc(1, sizeof *core);
 	if (!core)
 		return -ENOMEM;
-	elf = elf_begin(fd, ELF_C_READ, NULL); /* not mapped: the file may be cut short meanwhile */
+	elf = elf_begin(fd, ELF_C_READ, NULL); /* not mapped: the file may be truncated meanwhile */
 	r = elf ? check_kind(elf) : -EBADMSG;
 	if (r >= 0)
 		r = take_headers(core, elf);

@@ -16,7 +16,7 @@
 #include "base/proc.h"
 #include "base/util.h"
 
-/* More than that are left out: a look is to end. */
+/* Ignore more than these, to bound the time. */
 enum { MAX_SOCKETS = 1 << 17, MAX_LOCKS = 1 << 16, TCP_LISTEN = 10 };
 
 struct sockets {
@@ -65,7 +65,7 @@ uint64_t descriptor_socket_inode(const char *link)
 	return sscanf(link, "socket:[%" SCNu64 "]%n", &inode, &n) == 1 && n > 0 && link[n] == '\0' ? inode : 0;
 }
 
-/* "0100007F:1F90" or 32 digits, words of the machine's byte order. @to: at least 64 bytes. False: no address. */
+/* Parse "0100007F:1F90", or 32 digits, as words in native byte order. @to: at least 64 bytes. False: no address. */
 static bool format_address(const char *digits, char *to, bool *ret_is_any)
 {
 	uint32_t words[4] = { 0 };
@@ -127,7 +127,7 @@ bool descriptor_parse_lock(const char *line, pid_t *ret_pid, unsigned *ret_major
 {
 	int pid;
 
-	/* "1: -> FLOCK": who waits stands behind who holds. */
+	/* A waiter's line, "1: -> FLOCK ...", does not match: report holders only. */
 	if (sscanf(line, "%*d: %*[A-Z] %*s %*s %d %x:%x:%" SCNu64, &pid, ret_major, ret_minor, ret_inode) != 4 ||
 	    pid <= 0)
 		return false;
@@ -135,7 +135,7 @@ bool descriptor_parse_lock(const char *line, pid_t *ret_pid, unsigned *ret_major
 	return true;
 }
 
-/* ---- Files of them ---- */
+/* ---- Files of /proc ---- */
 
 static int add_socket(struct sockets *sockets, uint64_t inode, const char *text)
 {

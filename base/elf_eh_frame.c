@@ -34,10 +34,10 @@ enum {
 	PE_OMIT = 0xff,
 };
 
-/* Bytes of the file with the address that they are loaded at. */
+/* Bytes of the file, with their load address. */
 struct place {
 	struct cursor bytes;
-	uint64_t shift; /* address of a byte, minus its place in our memory */
+	uint64_t shift; /* load address of a byte minus its address in our memory */
 };
 
 struct hdr_entry {
@@ -118,7 +118,7 @@ static uint64_t take_encoded(struct place *place, uint8_t encoding, uint64_t dat
 	return base + take_format(&place->bytes, encoding & PE_FORMAT);
 }
 
-/* Leaves the place at the table, limited to it. */
+/* Positions the cursor at the table, limited to it. */
 static int open_table(const struct elf_file *file, uint64_t hdr, uint64_t n_hdr_bytes, struct place *place,
 		      size_t *ret_entries)
 {
@@ -176,7 +176,7 @@ static int find_fde(const struct elf_file *file, uint64_t hdr, uint64_t n_hdr_by
 	return 0;
 }
 
-/* Opens a CIE or FDE and limits the place to it; the second word is left to the caller. */
+/* Open a CIE or FDE and limit the cursor to it; the caller reads the second word. */
 static int open_entry(const struct elf_file *file, uint64_t address, struct place *ret)
 {
 	uint32_t n_bytes;
@@ -186,14 +186,14 @@ static int open_entry(const struct elf_file *file, uint64_t address, struct plac
 	if (r < 0)
 		return r;
 	n_bytes = take_u32(ret);
-	/* 0 ends the section; all ones announce a 64-bit length, which no linker writes here. */
+	/* 0 ends the section. All ones mean a 64-bit length, which no linker writes here. */
 	if (ret->bytes.failed || n_bytes == 0 || n_bytes == UINT32_MAX)
 		return -ENOENT;
 	place_limit(ret, n_bytes);
 	return 0;
 }
 
-/* Reads the augmentation data: 'R' says how FDEs write addresses, 'S' marks signal frames. */
+/* Read the augmentation data: 'R' is the encoding of addresses in FDEs, 'S' marks signal frames. */
 static int read_augmentation(struct place *place, const char *augmentation, struct elf_cfi *cfi, uint8_t *ret_encoding)
 {
 	for (const char *c = augmentation; *c != '\0'; c++) {
@@ -202,7 +202,7 @@ static int read_augmentation(struct place *place, const char *augmentation, stru
 			*ret_encoding = take_u8(place);
 			break;
 		case 'P':
-			/* An indirect personality is skipped, not followed. */
+			/* Skip an indirect personality without following it. */
 			take_encoded(place, take_u8(place) & ~PE_INDIRECT, 0);
 			break;
 		case 'L':

@@ -26,15 +26,15 @@
 #include "base/mapping.h"
 #include "base/util.h"
 
-/* Far above what linkers emit (about 15). */
+/* Far more than linkers emit (about 15). */
 enum { MAX_PROGRAM_HEADERS = 4096 };
 
-/* A file has one of each kind. Many of them could all be the same large bytes. */
+/* A file has one of each kind. Many tables could share the same large bytes. */
 enum { MAX_SYMBOL_TABLES = 8 };
 
 struct elf_file {
 	int fd;
-	struct file_mapping *mapping; /* NULL: what others keep in memory, or what cannot be mapped */
+	struct file_mapping *mapping; /* NULL: the bytes are owned elsewhere, or cannot be mapped */
 	Elf *elf;
 	const uint8_t *image;
 	size_t n_image_bytes;
@@ -42,9 +42,9 @@ struct elf_file {
 	unsigned machine; /* e_machine */
 	struct elf_segment *segments;
 	size_t n_segments;
-	uint64_t eh_frame_hdr, n_eh_frame_hdr_bytes; /* 0 bytes: none */
-	const struct elf_reader *reader;             /* parses the file; NULL: libelf does, and elf is set */
-	uint32_t number;                             /* of the file, at the reader */
+	uint64_t eh_frame_hdr, n_eh_frame_hdr_bytes; /* 0 bytes: missing */
+	const struct elf_reader *reader; /* parses the file instead of libelf; NULL: libelf, and elf is set */
+	uint32_t number;                 /* the reader's number for the file */
 };
 
 void build_id_format(const struct build_id *id, char *to)
@@ -87,7 +87,7 @@ static bool find_build_id(struct elf_file *file, uint64_t offset, uint64_t n_byt
 	return false;
 }
 
-/* For files whose notes no program header names, such as relocatable ones. */
+/* For files without note program headers, such as relocatable ones. */
 static void find_build_id_in_sections(struct elf_file *file)
 {
 	Elf_Scn *section = NULL;
@@ -147,14 +147,14 @@ static int check_header(Elf *elf, unsigned *ret_machine)
 		return -ENOEXEC;
 	if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB)
 		return -ENOEXEC;
-	/* Files of another machine can be looked into too; nothing unwinds by them. */
+	/* Accept the other machine, too: symbols work, only unwinding does not. */
 	if (header.e_machine != EM_X86_64 && header.e_machine != EM_AARCH64)
 		return -ENOEXEC;
 	*ret_machine = header.e_machine;
 	return 0;
 }
 
-/* Takes elf and mapping (NULL: none) in any case. */
+/* Takes ownership of elf and mapping (NULL: none), also on failure. */
 static int open_elf(Elf *elf, struct file_mapping *mapping, struct elf_file **ret)
 {
 	CLEANUP(elf_file_freep) struct elf_file *file = NULL;
@@ -187,7 +187,7 @@ static int open_elf(Elf *elf, struct file_mapping *mapping, struct elf_file **re
 
 static Elf *memory_elf(const void *image, size_t n_bytes)
 {
-	/* libelf takes a pointer to non-const, but writes only what elf_update() is asked to. */
+	/* libelf takes a non-const pointer, but only elf_update() writes. */
 	return elf_memory((char *)(uintptr_t)image, n_bytes);
 }
 
@@ -204,7 +204,7 @@ int elf_file_open(int fd, struct elf_file **ret)
 	if (r == -ENOMEM)
 		return r;
 	image = mapping ? file_mapping_bytes(mapping, &n_bytes) : NULL;
-	/* Some file systems cannot map. */
+	/* Some file systems do not support mmap(2). */
 	elf = image ? memory_elf(image, n_bytes) : elf_begin(fd, ELF_C_READ, NULL);
 	if (!elf)
 		return -ENOEXEC;
@@ -226,7 +226,7 @@ int elf_file_open_memory(const void *image, size_t n_bytes, struct elf_file **re
 	return open_elf(elf, NULL, ret);
 }
 
-/* The reader's answer takes the place of the headers. */
+/* The reader's summary replaces the headers. */
 static int read_summary(struct elf_file *file, const char *name, int fd)
 {
 	struct elf_summary summary;
@@ -234,7 +234,7 @@ static int read_summary(struct elf_file *file, const char *name, int fd)
 
 	r = file->reader->open(file->reader->data, name, fd, file->image, file->n_image_bytes, &summary, &file->number);
 	if (r < 0) {
-		file->reader = NULL; /* which has nothing to close */
+		file->reader = NULL; /* the reader has nothing to close */
 		return r;
 	}
 	if (summary.n_segments > ELF_SUMMARY_MAX_SEGMENTS || summary.build_id.n_bytes > BUILD_ID_MAX)
@@ -399,7 +399,7 @@ void elf_forget_pages(Elf *elf)
 	size_t n_bytes = 0, page = (size_t)getpagesize();
 	char *image = elf ? elf_rawfile(elf, &n_bytes) : NULL;
 
-	/* Only what mmap() returned begins a page; malloc() keeps its own word before. */
+	/* Only for page-aligned memory, which comes from mmap(): malloc() keeps a word before its own. */
 	if (image && (uintptr_t)image % page == 0)
 		(void)madvise(image, n_bytes, MADV_DONTNEED);
 }
@@ -434,7 +434,7 @@ static int find_in_table(struct elf_file *file, Elf_Scn *section, const GElf_Shd
 	size_t n_name = strlen(name) + 1;
 	GElf_Sym symbol;
 
-	/* All of a table are compared: elf_strptr() would find its section again for each. */
+	/* Compares all names of a table; elf_strptr() would search its section for each. */
 	for (int i = 0; data && strings && strings->d_buf && gelf_getsym(data, i, &symbol); i++) {
 		if (symbol.st_shndx == SHN_UNDEF || symbol.st_name >= strings->d_size ||
 		    strings->d_size - symbol.st_name < n_name ||
@@ -497,7 +497,7 @@ int elf_file_section(struct elf_file *file, const char *name, uint64_t *ret_addr
 	return -ENOENT;
 }
 
-/* "ZLIB" and the size, 8 bytes, most significant first: how sections called .zdebug_* begin. */
+/* .zdebug_* sections begin with "ZLIB" and the size, 8 bytes, most significant first. */
 static uint64_t old_packed_bytes(Elf_Scn *section)
 {
 	const Elf_Data *data = elf_rawdata(section, NULL);

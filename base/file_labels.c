@@ -18,10 +18,10 @@
 struct entry {
 	const char *path;
 	size_t n_bytes;
-	size_t index; /* among the caller's */
+	size_t index; /* in the caller's array */
 };
 
-/* The byte before the n last ones, as sorting sees it: the beginning first, then the end of a component. */
+/* Sort key of the byte before the last n ones: start of the path, then end of a component, then others. */
 static int rank_before(const char *path, size_t n_bytes, size_t n)
 {
 	if (n == n_bytes)
@@ -29,7 +29,7 @@ static int rank_before(const char *path, size_t n_bytes, size_t n)
 	return path[n_bytes - 1 - n] == '/' ? 1 : 2 + (unsigned char)path[n_bytes - 1 - n];
 }
 
-/* How many bytes two ends have in common. */
+/* Length of the common suffix. */
 static size_t shared_bytes(const struct entry *a, const struct entry *b)
 {
 	size_t most = MIN(a->n_bytes, b->n_bytes), n = 0;
@@ -47,14 +47,14 @@ static int compare_entries(const void *a, const void *b)
 	return rank_before(left->path, left->n_bytes, n) - rank_before(right->path, right->n_bytes, n);
 }
 
-/* How many components: those that are whole in both paths. */
+/* Number of trailing components that are equal and complete in both paths. */
 static size_t shared_components(const struct entry *a, const struct entry *b)
 {
 	size_t n_bytes = shared_bytes(a, b), n = 0;
 
 	for (size_t i = 0; i < n_bytes; i++)
 		n += a->path[a->n_bytes - 1 - i] == '/';
-	/* The component that both paths, or what follows a slash in them, begin with. */
+	/* Count the first component if it begins both paths, or follows a slash. */
 	if (rank_before(a->path, a->n_bytes, n_bytes) < 2 && rank_before(b->path, b->n_bytes, n_bytes) < 2)
 		n++;
 	return n;
@@ -65,7 +65,7 @@ size_t file_labels_shared(const char *a, const char *b)
 	return shared_components(&(struct entry){ a, strlen(a), 0 }, &(struct entry){ b, strlen(b), 0 });
 }
 
-/* Where the last n components begin. */
+/* Start of the last n components. */
 static const char *last_components(const struct entry *entry, size_t n)
 {
 	const char *at = entry->path + entry->n_bytes;
@@ -81,7 +81,7 @@ static bool is_component(const char *from, const char *to, const char *text)
 	return (size_t)(to - from) == strlen(text) && memcmp(from, text, strlen(text)) == 0;
 }
 
-/* "python3.11", "python3.13t". */
+/* Whether the component is like "python3.11" or "python3.13t". */
 static bool is_python(const char *from, const char *to)
 {
 	static const char start[] = "python";
@@ -90,7 +90,7 @@ static bool is_python(const char *from, const char *to)
 	return (size_t)(to - from) > n && memcmp(from, start, n) == 0 && from[n] >= '2' && from[n] <= '9';
 }
 
-/* What follows the folder that imports begin in; NULL: there is none. */
+/* The path relative to the folder for imports; NULL: not in one. */
 static const char *import_path(const char *path)
 {
 	const char *found = NULL, *before = "", *before_end = before;
@@ -112,7 +112,7 @@ static bool is_known_by_folder(const char *name)
 	return strcmp(name, "__init__.py") == 0 || strcmp(name, "__main__.py") == 0 || *name == '\0';
 }
 
-/* @n_shared: components that another path ends in, too. */
+/* @n_shared: trailing components shared with another path. */
 static const char *label_of(const struct entry *entry, size_t n_shared)
 {
 	const char *slash = strrchr(entry->path, '/'), *import, *label;
@@ -130,7 +130,7 @@ static bool is_same(const struct entry *a, const struct entry *b)
 	return a->n_bytes == b->n_bytes && memcmp(a->path, b->path, a->n_bytes) == 0;
 }
 
-/* @entries: sorted; equal paths are side by side. */
+/* @entries: sorted; equal paths are adjacent. */
 static void label_entries(const struct entry *entries, size_t n, const char **ret)
 {
 	size_t shared_before = 0;

@@ -68,7 +68,7 @@ bool glob_list_match_function(const struct glob_list *words, const char *name)
 	return glob_list_match(words, name) || (dot && dot[1] && glob_list_match(words, dot + 1));
 }
 
-/* -1: it is none. */
+/* -1: no number. */
 static int64_t number_of(const char *word)
 {
 	char *end;

@@ -43,7 +43,7 @@ int interner_add(struct interner *interner, const void *bytes, size_t n_bytes, u
 	uint64_t key = hash_bytes(HASH_START, bytes, n_bytes) | 1;
 	int r;
 
-	/* A key that another string has leads on to the next one. */
+	/* If another string has this key, continue with the next key. */
 	for (;; key = mix64(key) | 1) {
 		const struct id_slot *slot = id_map_find(&interner->by_hash, key);
 

@@ -48,7 +48,7 @@ static void put(struct json *json, const char *bytes, size_t n)
 	if (json->error < 0 || n == 0)
 		return;
 	if (json->out) {
-		fwrite_unlocked(bytes, 1, n, json->out); /* the stream is nobody else's */
+		fwrite_unlocked(bytes, 1, n, json->out); /* no other thread uses the stream */
 		return;
 	}
 	if (grow(&json->bytes, json->n_bytes + n - 1, &json->allocated, 1) < 0) {
@@ -99,7 +99,7 @@ static void put_escaped(struct json *json, const char *bytes, size_t n)
 		put(json, bytes + start, n - start);
 }
 
-/* ASCII that needs neither an escape nor a replacement. */
+/* Number of leading ASCII characters that need no escape. */
 static size_t n_plain(const char *text)
 {
 	size_t n = 0;
@@ -250,10 +250,10 @@ void to_json_integer(struct json *json, int64_t value)
 	put_value(json, digits, (size_t)snprintf(digits, sizeof digits, "%" PRId64, value));
 }
 
-/* What is no number is null: a change of what was not there has no size. */
+/* NaN and infinity become null: a change from nothing has no size. */
 void to_json_number(struct json *json, double value)
 {
-	enum { ENOUGH = 17 }; /* digits that tell all doubles apart */
+	enum { ENOUGH = 17 }; /* digits that distinguish all doubles */
 	char digits[40];
 	int n = 0;
 
@@ -266,7 +266,7 @@ void to_json_number(struct json *json, double value)
 		if (strtod(digits, NULL) == value)
 			break;
 	}
-	/* Readers with integers would take it for one. */
+	/* Readers would parse it as an integer. */
 	if (strspn(digits, "-0123456789") == (size_t)n)
 		n += snprintf(digits + n, sizeof digits - (size_t)n, ".0");
 	put_value(json, digits, (size_t)n);

@@ -14,7 +14,7 @@
 #include "base/proc.h"
 #include "base/util.h"
 
-/* Threads may end one after the other while a file is asked for. */
+/* Several threads may end in turn during a read. */
 enum { MAX_TRIES = 8 };
 
 static bool has_gone(const struct proc_stat *stat)
@@ -49,7 +49,7 @@ int proc_live_tid(pid_t pid, pid_t *ret)
 	struct proc_stat stat;
 	int r;
 
-	r = proc_stat_read(pid, pid, &stat); /* of the thread alone: the process' is a sum over all of them */
+	r = proc_stat_read(pid, pid, &stat); /* of this thread alone: the process's file sums over all threads */
 	if (r < 0)
 		return r;
 	if (has_gone(&stat))
@@ -62,7 +62,7 @@ static void path_of(pid_t pid, pid_t tid, const char *file, char to[PROC_PATH_BY
 {
 	if (tid == pid)
 		snprintf(to, PROC_PATH_BYTES, "/proc/%d/%s", (int)pid, file);
-	else /* not another process', should the number be given again */
+	else /* so that a reused PID does not match */
 		snprintf(to, PROC_PATH_BYTES, "/proc/%d/task/%d/%s", (int)pid, (int)tid, file);
 }
 
@@ -70,11 +70,11 @@ void proc_path(pid_t pid, const char *file, char to[PROC_PATH_BYTES])
 {
 	pid_t living = pid;
 
-	(void)proc_live_tid(pid, &living); /* what has ended says so when the path is used */
+	(void)proc_live_tid(pid, &living); /* for an ended process, using the path fails */
 	path_of(pid, living, file, to);
 }
 
-/* Of a thread without memory a file may be empty, or refused: what was its owner's alone is root's then. */
+/* For a thread without memory, a file may be empty or refused: it then belongs to root. */
 static bool is_nothing(int r, size_t n_bytes)
 {
 	return r < 0 ? r != -ENOMEM : n_bytes == 0;

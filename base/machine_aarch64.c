@@ -14,7 +14,7 @@ enum { REG_X19 = 19, REG_X28 = 28 };
 
 const uint64_t machine_perf_regs_mask = (UINT64_C(1) << MACHINE_N_REGS) - 1;
 
-/* x19 .. x29. Of d8 .. d15, which must be kept too, no address ever depends. */
+/* x19 .. x29. d8 .. d15 are callee-saved, too, but no address depends on them. */
 const unsigned machine_callee_saved[] = { 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29 };
 const unsigned machine_n_callee_saved = MACHINE_N_CALLEE_SAVED;
 
@@ -25,15 +25,15 @@ void machine_regs_from_perf(const void *dump, struct regs *ret)
 	memcpy(ret->value, dump, sizeof ret->value);
 }
 
-/* X0..X30 SP PC, as DWARF numbers them, and PSTATE. */
+/* X0..X30 SP PC, in DWARF order, and PSTATE. */
 void machine_regs_from_status(const uint64_t *status, struct regs *ret)
 {
 	memcpy(ret->value, status, sizeof ret->value);
 }
 
 /*
- * BL imm26; BLR Xn; BLRAA, BLRAB, BLRAAZ, BLRABZ. All instructions are one
- * little-endian word, whatever the order of data.
+ * BL imm26; BLR Xn; BLRAA, BLRAB, BLRAAZ, BLRABZ. Instructions are little-endian words, whatever the byte order of
+ * data.
  * Source: Arm Architecture Reference Manual, C4.1 "A64 instruction set encoding".
  */
 bool machine_is_after_call(const uint8_t *before)
@@ -64,8 +64,8 @@ bool machine_is_leaving(const uint8_t *bytes, size_t n_bytes, uint64_t address, 
 }
 
 /*
- * SVC #0, with the number in X8 and the arguments in X0 to X5, of which the first has become the
- * result once the call ends. Source: Arm Architecture Reference Manual, SVC.
+ * SVC #0, with the number in X8 and the arguments in X0 to X5. When the call ends, the result replaces X0. Source: Arm
+ * Architecture Reference Manual, SVC.
  */
 long machine_system_call(const struct regs *regs, const uint8_t *before, uint64_t ret_arguments[6])
 {
@@ -79,8 +79,8 @@ long machine_system_call(const struct regs *regs, const uint8_t *before, uint64_
 }
 
 /*
- * mov x8, #139 (rt_sigreturn); svc #0. The vdso has no CFI for it: since Linux
- * 5.8 it is left out on purpose, and unwinders are to know these instructions.
+ * mov x8, #139 (rt_sigreturn); svc #0. Since Linux 5.8 the vdso intentionally has no CFI for it, and unwinders must
+ * recognise the instructions.
  * Source: arch/arm64/kernel/vdso/sigreturn.S.
  */
 bool machine_is_sigreturn(const uint8_t *code)
@@ -91,8 +91,8 @@ bool machine_is_sigreturn(const uint8_t *code)
 }
 
 /*
- * struct rt_sigframe: siginfo (128 bytes), then ucontext, whose uc_mcontext
- * stands at 176: the fault address, then x0 .. x30, sp, pc.
+ * struct rt_sigframe: siginfo (128 bytes), then ucontext, whose uc_mcontext is at 176: the fault address, then x0 ..
+ * x30, sp, pc.
  * Source: arch/arm64/kernel/signal.c, include/uapi/asm/sigcontext.h, Linux 6.12.
  */
 int machine_signal_slot(unsigned reg)

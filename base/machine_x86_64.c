@@ -22,7 +22,7 @@ _Static_assert(N_ELEMENTS(machine_callee_saved) == MACHINE_N_CALLEE_SAVED, "coun
 
 void machine_regs_from_perf(const void *dump, struct regs *ret)
 {
-	/* DWARF number of each word in the dump. */
+	/* DWARF number of each word. */
 	static const uint8_t order[] = { 0, 3, 2, 1, 4, 5, 6, 7, 16, 8, 9, 10, 11, 12, 13, 14, 15 };
 
 	for (unsigned i = 0; i < N_ELEMENTS(order); i++)
@@ -31,8 +31,10 @@ void machine_regs_from_perf(const void *dump, struct regs *ret)
 
 void machine_regs_from_status(const uint64_t *status, struct regs *ret)
 {
-	/* Place of each DWARF register: R15..R12 RBP RBX R11..R8 RAX RCX RDX RSI RDI, the
-	 * system call's number, RIP, CS, EFLAGS, RSP. */
+	/*
+	 * Position of each DWARF register: R15..R12 RBP RBX R11..R8 RAX RCX RDX RSI RDI, the system call's number, RIP,
+	 * CS, EFLAGS, RSP.
+	 */
 	static const uint8_t places[] = { 10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0, 16 };
 
 	_Static_assert(N_ELEMENTS(places) == MACHINE_N_REGS, "each register has its place");
@@ -41,8 +43,8 @@ void machine_regs_from_status(const uint64_t *status, struct regs *ret)
 }
 
 /*
- * CALL is E8 rel32, or FF /2 with its ModRM byte, SIB and displacement; a REX
- * prefix before it does not matter here. Source: Intel SDM, volume 2, CALL.
+ * CALL is E8 rel32, or FF /2 with ModRM byte, SIB and displacement; a REX prefix before it does not matter. Source:
+ * Intel SDM, volume 2, CALL.
  */
 bool machine_is_after_call(const uint8_t *before)
 {
@@ -67,7 +69,7 @@ bool machine_is_after_call(const uint8_t *before)
 	return false;
 }
 
-/* RET is C3, or C2 imm16, perhaps behind F2 or F3; JMP is E9 rel32, EB rel8. Source: Intel SDM, volume 2. */
+/* RET is C3, or C2 imm16, optionally after F2 or F3; JMP is E9 rel32, EB rel8. Source: Intel SDM, volume 2. */
 bool machine_is_leaving(const uint8_t *code, size_t n_bytes, uint64_t address, uint64_t start, uint64_t end)
 {
 	size_t prefix = n_bytes > 1 && (code[0] == 0xf2 || code[0] == 0xf3);
@@ -90,9 +92,9 @@ bool machine_is_leaving(const uint8_t *code, size_t n_bytes, uint64_t address, u
 }
 
 /*
- * The number is not among perf's registers (RAX holds the result to be), but libc's wrappers
- * load it right before SYSCALL: MOV imm32 to EAX, or XOR EAX, EAX for read(2).
- * Arguments: RDI RSI RDX R10 R8 R9. Source: Intel SDM, volume 2, MOV, XOR, SYSCALL.
+ * perf's registers lack the call's number, because RAX already has the pending result. But libc's wrappers load it
+ * right before SYSCALL: MOV imm32 to EAX, or XOR EAX, EAX for read(2). Arguments: RDI RSI RDX R10 R8 R9. Source: Intel
+ * SDM, volume 2, MOV, XOR, SYSCALL.
  */
 long machine_system_call(const struct regs *regs, const uint8_t *before, uint64_t ret_arguments[6])
 {
@@ -110,7 +112,7 @@ long machine_system_call(const struct regs *regs, const uint8_t *before, uint64_
 	return (long)number;
 }
 
-/* mov $15, %rax (rt_sigreturn); syscall. glibc has CFI for its own, musl has none. */
+/* mov $15, %rax (rt_sigreturn); syscall. glibc has CFI for its own, musl does not. */
 bool machine_is_sigreturn(const uint8_t *code)
 {
 	static const uint8_t trampoline[MACHINE_SIGRETURN_BYTES] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
@@ -119,14 +121,13 @@ bool machine_is_sigreturn(const uint8_t *code)
 }
 
 /*
- * The handler's RET has taken the first word of struct rt_sigframe away; SP is
- * at its ucontext, whose uc_mcontext stands at 40: R8..R15 RDI RSI RBP RBX RDX
- * RAX RCX RSP RIP.
+ * The handler's RET has popped the first word of struct rt_sigframe. SP points to its ucontext, whose uc_mcontext is at
+ * 40: R8..R15 RDI RSI RBP RBX RDX RAX RCX RSP RIP.
  * Source: arch/x86/include/asm/sigframe.h, uapi/asm/sigcontext.h, Linux 6.12.
  */
 int machine_signal_slot(unsigned reg)
 {
-	/* Place of each DWARF register in there. */
+	/* Position of each DWARF register in uc_mcontext. */
 	static const uint8_t places[] = { 13, 12, 14, 11, 9, 8, 10, 15, 0, 1, 2, 3, 4, 5, 6, 7, 16 };
 
 	return reg < N_ELEMENTS(places) ? 40 + 8 * places[reg] : -1;

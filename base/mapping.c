@@ -26,28 +26,28 @@
 #include "base/util.h"
 
 struct file_mapping {
-	atomic_uint sequence; /* odd: it changes */
+	atomic_uint sequence; /* odd: changing */
 	_Atomic uintptr_t start;
-	atomic_size_t n_bytes; /* whole pages; 0: free */
+	atomic_size_t n_bytes; /* whole pages; 0: free slot */
 	atomic_bool is_cut;
 	size_t n_file_bytes;
-	bool is_own;               /* made here, and unmapped here */
-	struct file_mapping *next; /* never changes once in the list */
+	bool is_own;               /* created and unmapped here */
+	struct file_mapping *next; /* constant once in the list */
 };
 
 static struct file_mapping *_Atomic mappings;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct sigaction before; /* written while the handler is not ours */
+static struct sigaction before; /* changes only while our handler is not installed */
 static uintptr_t page_bytes;
 
-/* Of this thread. Initial-exec, so that the handler finds it without asking the loader. */
+/* Initial-exec, so that the signal handler need not call the dynamic loader. */
 static _Thread_local volatile unsigned guards __attribute__((tls_model("initial-exec")));
 static _Thread_local volatile unsigned n_cut __attribute__((tls_model("initial-exec")));
 static _Thread_local volatile bool hands_on __attribute__((tls_model("initial-exec")));
 
-/* ---- In the handler ---- */
+/* ---- In the signal handler ---- */
 
-/* The mapping that holds an address; NULL: none. @ret_end: of it. */
+/* The mapping that contains an address, and its end; NULL: none. */
 static struct file_mapping *find(uintptr_t address, uintptr_t *ret_end)
 {
 	for (struct file_mapping *mapping = atomic_load(&mappings); mapping; mapping = mapping->next) {
@@ -71,7 +71,7 @@ static bool make_zeros(uintptr_t from, uintptr_t to)
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != MAP_FAILED;
 }
 
-/* Of a mapping that nobody has told of only the page is known. */
+/* Replace the truncated part by zeros; in an unknown mapping, only the page. */
 static bool mend(uintptr_t address)
 {
 	uintptr_t page = address & ~(page_bytes - 1), end = page + page_bytes;
@@ -85,7 +85,7 @@ static bool mend(uintptr_t address)
 	return true;
 }
 
-/* One that another process sent does not come again by itself. */
+/* A fault repeats itself, but a signal of another process does not: raise it again. */
 static void end_by(int number, const siginfo_t *info)
 {
 	(void)sigaction(number, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
@@ -93,7 +93,7 @@ static void end_by(int number, const siginfo_t *info)
 		(void)raise(number);
 }
 
-/* As if this handler had never been; two that each take the other for the one before them end here. */
+/* Call the previous handler. If two handlers each consider the other the previous one, end here. */
 static void hand_on(int number, siginfo_t *info, void *context)
 {
 	bool is_loop = hands_on;
@@ -117,9 +117,9 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
 	errno = error;
 }
 
-/* ---- Outside ---- */
+/* ---- Outside of the handler ---- */
 
-/* Again where somebody has set another one since. */
+/* Install again if another handler has replaced ours. */
 static void install(void)
 {
 	const struct sigaction action = { .sa_sigaction = on_bus_error,

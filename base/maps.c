@@ -15,10 +15,10 @@
 #include "base/proc.h"
 #include "base/util.h"
 
-/* Several times vm.max_map_count's default of lines. */
+/* Several times the lines that vm.max_map_count allows by default. */
 enum { MAX_MAPS_BYTES = 64 << 20 };
 
-/* Reads digits up to @stop and steps over it; one digit at least. */
+/* Parse at least one digit up to @stop, and skip @stop. */
 static int take_number(char **at, unsigned base, char stop, uint64_t *ret)
 {
 	static const char digits[] = "0123456789abcdef";
@@ -39,7 +39,7 @@ static int take_number(char **at, unsigned base, char stop, uint64_t *ret)
 	return 0;
 }
 
-/* "rwxp " */
+/* Parse "rwxp ". */
 static int take_permissions(char **at, struct mapping_source *source)
 {
 	char *c = *at;
@@ -55,7 +55,7 @@ static int take_permissions(char **at, struct mapping_source *source)
 	return 0;
 }
 
-/* The inode is the last number; without a path, nothing or blanks follow it. */
+/* The inode is the last number; if there is no path, only blanks follow. */
 static int take_inode(char **at, uint64_t *ret)
 {
 	char *end = *at + strcspn(*at, " ");

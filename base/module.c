@@ -29,9 +29,9 @@
 #include "base/proc.h"
 #include "base/util.h"
 
-/* The kernel's is two pages on AMD64. */
+/* The kernel's has two pages on AMD64. */
 enum { MAX_VDSO_BYTES = 1 << 20 };
-/* Program headers and build-id lie within the first page. */
+/* Program headers and build-id are in the first page. */
 enum { MAX_HEAD_BYTES = 4096 };
 
 struct module_table {
@@ -144,7 +144,7 @@ int module_table_intern(struct module_table *table, const struct module_identity
 {
 	uint64_t key = hash_identity(identity);
 
-	/* Two identities of one hash stand under neighbouring keys; 0 is no key. */
+	/* Identities with equal hashes use consecutive keys; 0 is no key. */
 	for (;; key++) {
 		const struct id_slot *slot;
 
@@ -160,8 +160,7 @@ int module_table_intern(struct module_table *table, const struct module_identity
 	}
 }
 
-/* Overlay and btrfs report one device number in maps and another in stat, so
- * only the inode decides. */
+/* Overlay and btrfs show different device numbers in maps and stat, so compare the inode only. */
 static int check_identity(const struct module *module, const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode))
@@ -171,7 +170,7 @@ static int check_identity(const struct module *module, const struct stat *st)
 	return 0;
 }
 
-/* O_PATH looks without opening; only what passed the check is opened. */
+/* Check with O_PATH first; open only a file that passes. */
 static int open_checked(const struct module *module, const char *path, int *ret)
 {
 	CLEANUP(closep) int found = -1;
@@ -192,9 +191,8 @@ static int open_checked(const struct module *module, const char *path, int *ret)
 }
 
 /*
- * The path as seen from the process' root; then as seen from ours, which
- * serves a process that is gone, and one in a chroot, whose maps show paths
- * from the reader's root. Without an inode to compare, ours would be a guess.
+ * Try the path in the process's root, then in ours. Ours serves an ended process, and one in a chroot, whose maps show
+ * paths from the reader's root. Without an inode to compare, ours would be a guess.
  */
 static int open_by_path(const struct module *module, int *ret)
 {
@@ -218,7 +216,7 @@ static int open_by_mapping(const struct module *module, int *ret)
 	pid_t living = module->opener;
 	char link[96];
 
-	(void)proc_live_tid(module->opener, &living); /* /proc/PID/task has no map_files */
+	(void)proc_live_tid(module->opener, &living); /* only /proc/TID has map_files */
 	snprintf(link, sizeof link, "/proc/%d/map_files/%llx-%llx", (int)living, (unsigned long long)module->map_start,
 		 (unsigned long long)module->map_end);
 	return open_checked(module, link, ret);
@@ -270,8 +268,9 @@ static int copy_memory(pid_t pid, uint64_t start, void *to, size_t n_bytes)
 	return remote_read(remote, RADDR(start), to, n_bytes);
 }
 
-/* One kernel gives every process of this class the same image, so that our
- * own serves where the process is gone or may not be read. */
+/*
+ * A kernel maps the same vdso into every process of this class, so use ours if the process has ended or is unreadable.
+ */
 static int open_vdso(struct module *module, struct elf_file **ret)
 {
 	CLEANUP(freep) void *image = NULL;
@@ -336,8 +335,8 @@ int module_elf(struct module *module, struct elf_file **ret)
 }
 
 /*
- * The headers and notes of a file stand at its beginning, which a linker maps
- * below the code: as far below as code lies behind them in the file.
+ * A linker maps the headers and notes, which are at the start of a file, below the code, at the same distance as in the
+ * file.
  */
 static int read_mapped_build_id(const struct module *module, struct build_id *ret)
 {

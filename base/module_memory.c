@@ -15,7 +15,7 @@
 #include "base/util.h"
 
 enum {
-	MAX_IMAGE_BYTES = 64 << 20, /* larger ones are not worth a second copy in memory */
+	MAX_IMAGE_BYTES = 64 << 20, /* copying larger ones wastes memory */
 	MAX_MAPS_BYTES = 64 << 20,
 };
 
@@ -24,7 +24,7 @@ static bool is_of(const struct module *module, const struct mapping_source *sour
 	return source->inode == module->inode && source->device == module->device && module->inode != 0;
 }
 
-/* One mapping into its place in the image, which grows; gaps are zeros. */
+/* Copy a mapping into the growing image; gaps are zeros. */
 static int copy_mapping(struct remote *remote, const struct mapping_source *source, uint8_t **image, size_t *n_bytes)
 {
 	uint64_t n = source->end - source->start, end;
@@ -40,7 +40,7 @@ static int copy_mapping(struct remote *remote, const struct mapping_source *sour
 		*image = moved;
 		*n_bytes = end;
 	}
-	/* Pages past the end of the file cannot be read; they are nobody's loss. */
+	/* Pages beyond the end of the file are unreadable and not needed. */
 	(void)remote_read_some(remote, RADDR(source->start), *image + source->file_offset, n);
 	return 0;
 }
@@ -59,7 +59,7 @@ static int copy_all(const struct module *module, char *maps, struct remote *remo
 	return r;
 }
 
-/* Without what was not mapped. Source: elf(5). */
+/* Remove what was not mapped from the headers. Source: elf(5). */
 static int drop_sections(uint8_t *image, size_t n_bytes)
 {
 	Elf64_Ehdr header;

@@ -21,9 +21,9 @@
 
 #include "base/util.h"
 
-enum { MAX_NAME_SHOWN = 200 }; /* of 255, so that dots, digits and SQLite's suffixes go behind it */
+enum { MAX_NAME_SHOWN = 200 }; /* of 255, to leave space for dots, digits and SQLite's suffixes */
 
-/* What SQLite keeps beside a file it takes for a part of it. */
+/* SQLite's files beside a database belong to it. */
 static const char *const suffixes[] = { "", "-journal", "-wal", "-shm" };
 
 int new_file_random(char to[NEW_FILE_RANDOM_BYTES])
@@ -36,7 +36,7 @@ int new_file_random(char to[NEW_FILE_RANDOM_BYTES])
 	return 0;
 }
 
-/* umask(2) can only be asked by setting it, which other threads would notice. Source: proc_pid_status(5). */
+/* umask(2) can only be read by setting it, which other threads would notice. Source: proc_pid_status(5). */
 mode_t new_file_narrow(mode_t mode)
 {
 	CLEANUP(freep) char *status = NULL;
@@ -101,7 +101,7 @@ static bool is_database(const struct place *place)
 	return fd >= 0 && read(fd, head, sizeof head) == sizeof head && memcmp(head, magic, sizeof head) == 0;
 }
 
-/* A rename would replace what may not be written. */
+/* A rename would replace even a read-only file, so check. */
 static int check_old(const struct place *place)
 {
 	if (faccessat(place->folder, place->name, W_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) < 0)
@@ -184,8 +184,7 @@ int new_file_reserve(struct new_file *file, const char *path, bool replaces, mod
 	return r;
 }
 
-/* The file that others have made, which nobody else can have made: the name was not to be guessed. Still it is
- * checked. */
+/* Open the file that a library created by its path. Nobody could guess the name; check it nevertheless. */
 static int adopt(struct new_file *file)
 {
 	struct stat st;
@@ -200,7 +199,7 @@ static int adopt(struct new_file *file)
 	return fchmod(file->fd, new_file_narrow(mode_or_default(file->mode))) < 0 ? -errno : 0;
 }
 
-/* A log belongs to the file that had the name before, which may be in use. */
+/* A log belongs to the previous file of this name, which may be in use. */
 static bool has_log(const struct place *place)
 {
 	static const char *const logs[] = { "-wal", "-journal" };
@@ -266,7 +265,7 @@ static int take_place(const struct new_file *file)
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS)
 		return -errno;
-	/* A file system that cannot do that in one step may have links, which do not replace anything either. */
+	/* A file system without RENAME_NOREPLACE may support hard links, which do not replace files either. */
 	if (linkat(folder, from, folder, to, 0) == 0)
 		return unlinkat(folder, from, 0) < 0 ? -errno : 0;
 	if (errno != EPERM && errno != EOPNOTSUPP)
@@ -276,7 +275,7 @@ static int take_place(const struct new_file *file)
 								     : 0;
 }
 
-/* That it has its name shall survive a power loss, too; a folder that cannot be opened for it is no failure. */
+/* Sync the folder, so that the name survives a power loss; errors do not matter. */
 static void sync_folder(int folder)
 {
 	CLEANUP(closep) int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -326,7 +325,7 @@ static void remove_temporary(const struct new_file *file)
 
 void new_file_abandon(struct new_file *file)
 {
-	if (!file->place.name) /* zeros, or ended */
+	if (!file->place.name) /* zeroed, or already done */
 		return;
 	if (file->temporary)
 		remove_temporary(file);

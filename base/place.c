@@ -25,13 +25,13 @@ enum { MAX_LINKS = 40 }; /* as in the kernel: path_resolution(7) */
 struct link {
 	int fd; /* O_PATH | O_NOFOLLOW */
 	struct stat st;
-	bool is_magic; /* nobody can make links in procfs, and the text of some is no path */
+	bool is_magic; /* users cannot create links in procfs, and the text of some is no path */
 };
 
 static int find_in(int start, const char *path, unsigned *n_links, struct place *ret);
 static int walk_folders(int start, const char *path, size_t n_bytes, unsigned *n_links, int *ret);
 
-/* ---- Whom to trust ---- */
+/* ---- Trust ---- */
 
 static bool is_trusted(uid_t owner)
 {
@@ -43,7 +43,7 @@ static bool is_public(const struct stat *folder)
 	return folder->st_mode & S_IWOTH;
 }
 
-/* Somebody may have put it there for us to find. */
+/* Another user may have planted it. */
 static bool is_planted(const struct stat *st, const struct stat *folder)
 {
 	return is_public(folder) && !is_trusted(st->st_uid) && st->st_uid != folder->st_uid;
@@ -139,7 +139,7 @@ static int enter(int folder, const char *name, unsigned *n_links, int *ret)
 	return 0;
 }
 
-/* All parts of a path, of which each is a folder. */
+/* Open a path whose components are all folders. */
 static int walk_folders(int start, const char *path, size_t n_bytes, unsigned *n_links, int *ret)
 {
 	CLEANUP(closep) int at = openat(start, path[0] == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -169,9 +169,9 @@ static int walk_folders(int start, const char *path, size_t n_bytes, unsigned *n
 	return 0;
 }
 
-/* ---- The last part ---- */
+/* ---- Last component ---- */
 
-/* A pipe has no path. A file that was deleted or is in another root has none that leads to it. */
+/* A pipe has no path. No path leads to a deleted file, or to one in another root. */
 static int follow_magic(const char *text, unsigned *n_links, struct place *place)
 {
 	CLEANUP(place_done) struct place by_path = { .folder = -1 };
@@ -224,7 +224,7 @@ static int follow_to_file(unsigned *n_links, struct place *place)
 	return r;
 }
 
-/* What the name means, once its folder is open. */
+/* Resolve the name in its open folder. */
 static int look(unsigned *n_links, struct place *place)
 {
 	if (fstat(place->folder, &place->folder_st) < 0)
@@ -261,7 +261,7 @@ static int find_in(int start, const char *path, unsigned *n_links, struct place 
 	return 0;
 }
 
-/* ---- For others ---- */
+/* ---- Public functions ---- */
 
 int place_find_file(const char *path, struct place *ret)
 {
@@ -290,7 +290,7 @@ void place_done(struct place *place)
 
 int place_open(const struct place *place)
 {
-	/* Without O_NONBLOCK a FIFO waits for a reader, and some devices for a line. */
+	/* Without O_NONBLOCK, opening a FIFO waits for a reader, and some devices for a connection. */
 	CLEANUP(closep)
 	int fd = openat(place->folder, place->name,
 			O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (place->is_magic ? 0 : O_NOFOLLOW));

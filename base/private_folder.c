@@ -16,7 +16,7 @@
 #include "base/new_file.h"
 #include "base/util.h"
 
-/* The folder that has the name now: it is ours if nobody else can enter it. */
+/* Open the folder that has the name now; it is ours if nobody else can enter it. */
 static int open_made(struct private_folder *folder)
 {
 	folder->fd = openat(folder->parent, folder->name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

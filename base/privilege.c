@@ -34,7 +34,7 @@ static int write_sets(const struct sets *sets)
 	return syscall(SYS_capset, &header, sets->half) < 0 ? -errno : 0;
 }
 
-/* Without CAP_SETPCAP the bounding set stays: no_new_privs then keeps it from mattering. */
+/* Dropping the bounding set needs CAP_SETPCAP; without it, no_new_privs has the same effect. */
 static void drop_bounding(uint64_t capabilities)
 {
 	for (unsigned i = 0; i < N_CAPABILITIES; i++)
@@ -48,8 +48,7 @@ int privilege_drop(uint64_t capabilities)
 	int r;
 
 	drop_bounding(capabilities);
-	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0,
-		    0); /* Linux 4.3; inheritable is emptied below anyway */
+	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); /* clearing inheritable below does the same */
 	r = read_sets(&sets);
 	if (r < 0)
 		return r;

@@ -93,7 +93,7 @@ int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret)
 	r = read_file(path, 4096, &text, NULL);
 	if (r < 0)
 		return r == -ENOENT ? -ESRCH : r;
-	rest = strrchr(text, ')'); /* the name before may hold anything */
+	rest = strrchr(text, ')'); /* the name may contain any character */
 	if (!rest || sscanf(rest + 1, STAT_FORMAT, &state, &parent, &flags, &n_threads, &code, &stack, &data) != 7)
 		return -EBADMSG;
 	*ret = (struct proc_stat){
@@ -146,7 +146,7 @@ int proc_futex(pid_t pid, pid_t tid, uint64_t *ret)
 		return 0;
 	if (sscanf(text, "%ld", &number) != 1)
 		return -EBADMSG;
-	/* A sleep that was interrupted goes on by a system call of its own, with the same arguments. */
+	/* After a signal, the kernel resumes a wait through restart_syscall(2), with the same arguments. */
 	if ((number == SYS_futex || number == SYS_restart_syscall) && sscanf(text, "%*d %" SCNx64, &address) == 1)
 		*ret = address;
 	return 0;
@@ -214,7 +214,7 @@ long proc_number(const char *path, long otherwise)
 	return end == text ? otherwise : value;
 }
 
-/* The value of the first "key : value" line; "" none. */
+/* Value of the first "key : value" line; "": none. */
 static void cpuinfo_value(const char *text, const char *key, char *to, size_t n_bytes)
 {
 	to[0] = '\0';

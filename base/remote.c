@@ -23,19 +23,17 @@
 #include "base/proc.h"
 #include "base/util.h"
 
-/* Strings are fetched in pieces of this size, none of which crosses a page. */
-
-/* Parts handed to the kernel in one call; well under IOV_MAX. */
+/* Number of parts per call; well below IOV_MAX. */
 enum { PARTS_PER_CALL = 64 };
 
-/* Threads may end one after the other while a read is tried. */
+/* Several threads may end in turn during a read. */
 enum { MAX_READERS = 8 };
 
 struct process_remote {
 	struct remote base;
 	pid_t pid;
-	pid_t reader; /* the thread by which its memory is found: the main one, until that has ended */
-	int comm;     /* of another: /proc/PID/task/READER/comm, which can be read while it lives; else -1 */
+	pid_t reader; /* the thread through which memory is read: the leader until it ends */
+	int comm;     /* another reader's /proc/PID/task/READER/comm, readable while it lives; else -1 */
 	uint64_t page_bytes;
 };
 
@@ -51,7 +49,7 @@ static uint64_t bytes_to_page_end(uint64_t address, uint64_t page_bytes)
 	return page_bytes - (address & (page_bytes - 1));
 }
 
-/* -ESRCH: there is none, or none but the one that was tried. */
+/* -ESRCH: there is no thread, or only the one already tried. */
 static int find_reader(struct process_remote *process)
 {
 	char path[64];
@@ -66,16 +64,16 @@ static int find_reader(struct process_remote *process)
 	closep(&process->comm);
 	process->comm = -1;
 	process->reader = living;
-	if (living == process->pid) /* by exec another thread has become the main one */
+	if (living == process->pid) /* after an exec, the calling thread is the leader */
 		return 0;
 	snprintf(path, sizeof path, "/proc/%d/task/%d/comm", (int)process->pid, (int)living);
 	process->comm = open(path, O_RDONLY | O_CLOEXEC);
-	return process->comm < 0 && errno != ENOENT ? -errno : 0; /* ended again: the next try finds another */
+	return process->comm < 0 && errno != ENOENT ? -errno : 0; /* ended again: the next try finds another thread */
 }
 
 /*
- * Whether what has been read, or refused, is of this process. The main thread's number stays its own; another thread's
- * may be another process' by now, but not while that thread has not ended (see task_ids.c).
+ * Whether the result, success or error, is from this process. The leader's TID stays the process's own. Another TID may
+ * be reused, but not while its thread exists (see task_ids.c).
  */
 static bool is_of_process(const struct process_remote *process, ssize_t got)
 {
@@ -114,8 +112,10 @@ static ssize_t read_piece(struct process_remote *process, uint64_t from, void *t
 	return got != 0 ? got : -EFAULT;
 }
 
-/* The kernel promises partial transfers only between iovecs, so what a short
- * or failed read left is asked for again, page by page. */
+/*
+ * The kernel guarantees partial transfers only between iovecs, so read the rest of a short or failed transfer page by
+ * page.
+ */
 static ssize_t process_read(struct remote *remote, struct raddr from, void *to, size_t n_bytes)
 {
 	struct process_remote *process = (struct process_remote *)remote;

@@ -21,7 +21,7 @@
 #include "base/remote.h"
 #include "base/util.h"
 
-/* More than vm.max_map_count allows by default, by far. */
+/* Far more than vm.max_map_count allows by default. */
 enum { MAX_SEGMENTS = 1 << 20 };
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -58,7 +58,7 @@ static void core_freep(struct core_remote **core)
 		core_free(&(*core)->base);
 }
 
-/* As many bytes as are there, up to n_bytes. */
+/* Read up to n_bytes, as many as the file has. */
 static ssize_t read_file_at(int fd, uint64_t offset, void *to, size_t n_bytes)
 {
 	size_t done = 0;
@@ -77,7 +77,7 @@ static ssize_t read_file_at(int fd, uint64_t offset, void *to, size_t n_bytes)
 	return (ssize_t)done;
 }
 
-/* Exactly these bytes. -EBADMSG: the file does not have them. */
+/* Read exactly n_bytes. -EBADMSG: the file is shorter. */
 static int read_table(const struct core_remote *core, uint64_t offset, void *to, size_t n_bytes)
 {
 	ssize_t got;
@@ -131,7 +131,7 @@ static ssize_t core_read(struct remote *remote, struct raddr from, void *to, siz
 	return done > 0 ? (ssize_t)done : -EFAULT;
 }
 
-/* How many program headers there are: more than the header can count stand in the first section. */
+/* Number of program headers; the first section has it if the header's field is too small. */
 static int count_headers(const struct core_remote *core, const Elf64_Ehdr *header, size_t *ret)
 {
 	Elf64_Shdr section;
@@ -157,7 +157,7 @@ static int check_header(const Elf64_Ehdr *header)
 	return 0;
 }
 
-/* Of a segment what the file holds. */
+/* Add the part of a segment that is in the file. */
 static void add_segment(struct core_remote *core, const Elf64_Phdr *header)
 {
 	uint64_t n_bytes = MIN(header->p_filesz, header->p_memsz);

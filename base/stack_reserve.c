@@ -11,5 +11,5 @@ __attribute__((noinline)) void stack_reserve(void)
 	char room[RESERVE_BYTES];
 
 	memset(room, 0, sizeof room);
-	__asm__ volatile("" : : "r"(room) : "memory"); /* it is used, and cannot be left out */
+	__asm__ volatile("" : : "r"(room) : "memory"); /* a use, so that the compiler keeps the array */
 }

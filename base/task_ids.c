@@ -31,23 +31,25 @@
 #include "base/util.h"
 
 enum {
-	N_SLOTS = 64, /* a power of two; ids of a process' threads are mostly near each other */
+	N_SLOTS = 64, /* power of two; TIDs of a process are mostly close together */
 	MAX_STATUS_BYTES = 1 << 16,
 };
 
 struct task_slot {
-	int comm; /* /proc/PID/task/TID/comm, the shortest file there; -1: the slot is free */
+	int comm; /* /proc/PID/task/TID/comm, the shortest file there; -1: free slot */
 	pid_t tid, own;
 };
 
 struct task_ids {
 	pid_t pid;
-	bool is_ours; /* the namespace */
+	bool is_ours; /* same namespace as ours */
 	struct task_slot slots[N_SLOTS];
 };
 
-/* The last number of the line "NSpid:\t4242\t17\n", and how many there are. A thread's name
- * cannot look like the line: the kernel escapes newlines in it. */
+/*
+ * Parse the last number of the line "NSpid:\t4242\t17\n", and the number of numbers. A thread's name cannot imitate the
+ * line, because the kernel escapes newlines in it.
+ */
 static int parse_ns_pid(const char *status, pid_t *ret_own, unsigned *ret_n)
 {
 	const char *line = strstr(status, "\nNSpid:");
@@ -133,7 +135,7 @@ void task_ids_freep(struct task_ids **ids)
 	task_ids_free(*ids);
 }
 
-/* Whether the thread whose comm this is has not ended. Any other failure is one to look again. */
+/* Whether the thread of this comm file still exists. On any other error, look again. */
 static bool is_alive(int comm)
 {
 	char name[16];
@@ -151,7 +153,7 @@ static int open_comm(pid_t pid, pid_t tid)
 	return comm < 0 ? gone_is_esrch(-errno) : comm;
 }
 
-/* Two files, opened one after the other, are of one thread if it is still there afterwards. */
+/* Two files opened one after the other belong to one thread if it still exists afterwards. */
 static int fill(struct task_slot *slot, pid_t pid, pid_t tid)
 {
 	CLEANUP(closep) int comm = -1;

@@ -20,7 +20,7 @@ int32_t text_decode(const char **at)
 
 	if (!*bytes)
 		return 0;
-	/* No sequence is longer than four bytes; a NUL ends one early as invalid. */
+	/* A sequence has at most four bytes; a NUL ends one early as invalid. */
 	n = utf8proc_iterate(bytes, (utf8proc_ssize_t)strnlen(*at, 4), &c);
 	*at += n > 0 ? n : 1;
 	return n > 0 ? c : REPLACEMENT;
@@ -34,7 +34,7 @@ int32_t text_next_shown(const char **at)
 		return 0;
 	switch (utf8proc_category(c)) {
 	case UTF8PROC_CATEGORY_CC: /* control */
-	case UTF8PROC_CATEGORY_CF: /* writing direction and the like */
+	case UTF8PROC_CATEGORY_CF: /* for example writing direction */
 	case UTF8PROC_CATEGORY_ZL:
 	case UTF8PROC_CATEGORY_ZP:
 		return ' ';
@@ -43,7 +43,7 @@ int32_t text_next_shown(const char **at)
 	}
 }
 
-/* Unicode's categories of controls, line ends, and what has no shape; but joiners shape words. */
+/* Control characters, line separators and format characters; except joiners, which shape words. */
 static bool is_hazard(int32_t c)
 {
 	switch (utf8proc_category(c)) {

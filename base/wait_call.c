@@ -81,7 +81,7 @@ static void add(struct wait_call *wait, int64_t descriptor)
 		wait->n_more++;
 }
 
-/* An argument of the C type int, which the upper half of a register does not belong to. */
+/* An int argument is the lower half of a register. */
 static int int_of(uint64_t argument)
 {
 	return (int32_t)(uint32_t)argument;
@@ -131,7 +131,7 @@ void wait_call_parse_epoll(const char *text, struct wait_call *ret)
 	}
 }
 
-/* Of an instance that cannot be asked, or has none yet, the instance itself. */
+/* Add the epoll instance itself if its descriptors are unknown, or it has none. */
 static void add_epoll(struct wait_call *wait, pid_t pid, int instance)
 {
 	CLEANUP(freep) char *text = NULL;
@@ -147,7 +147,7 @@ static void add_epoll(struct wait_call *wait, pid_t pid, int instance)
 		add(wait, instance);
 }
 
-/* The locks of fcntl(2) that wait. Source: include/uapi/asm-generic/fcntl.h. */
+/* fcntl(2) commands that wait for locks. Source: include/uapi/asm-generic/fcntl.h. */
 static bool is_lock_command(int command)
 {
 	enum { SETLKW = 7, OFD_SETLKW = 38 };
@@ -214,8 +214,8 @@ static void describe(const struct proc_call *call, pid_t pid, struct remote *rem
 }
 
 /*
- * One that was interrupted, and waits for a time, goes on by a system call of its own (restart_syscall(2)), whose arguments are those
- * of the first one: the instructions that made that one say which it was.
+ * After a signal, the kernel resumes a timed wait through restart_syscall(2), with the same arguments. The instructions
+ * before it show the original call.
  */
 static long number_of(const struct proc_call *call, struct remote *remote)
 {
