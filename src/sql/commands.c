@@ -59,7 +59,7 @@ static int command_tables(struct prompt *prompt, const char *argument)
 	return r == -EINVAL ? 0 : r;
 }
 
-/* The declarations of all databases, as they were written; of one that has none, its columns. */
+/* Declarations of all databases as written; without one, the columns. */
 static char *schema_sql_of(sqlite3 *db)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;
@@ -179,7 +179,7 @@ void prompt_end_output(struct prompt *prompt)
 	fprintf(prompt->screen, "%s\n", sentence);
 }
 
-/* A stream of its own descriptor, since a new file keeps its own until its end. */
+/* Open a stream with its own descriptor: a new file keeps its descriptor until the end. */
 static int open_output(const char *path, struct new_file *ret, FILE **ret_file)
 {
 	CLEANUP(new_file_abandon) struct new_file new = { 0 };

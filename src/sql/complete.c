@@ -23,7 +23,7 @@ static const char words_sql[] =
 	" ('ELSE'), ('END'), ('BETWEEN'), ('LIKE'), ('GLOB'), ('IS NULL'), ('NOT'), ('EXISTS'), ('OVER'),"
 	" ('PARTITION BY'), ('FILTER'), ('DESC'), ('EXPLAIN QUERY PLAN')";
 
-/* What may stand where a word of SQL is typed. ?1: what is typed of it, ?2: the statement around it. */
+/* Candidates for a word of SQL. ?1: its typed part, ?2: the statement. */
 static const char candidates_sql[] =
 	"WITH t(schema, name, type) AS (%s), f(name) AS ("
 	"SELECT name FROM t UNION SELECT schema || '.' || name FROM t WHERE schema <> 'main'"
@@ -41,7 +41,7 @@ static const char paths_sql[] =
 	" WHERE substr(name, 1, length(?1)) = ?1 COLLATE NOCASE OR"
 	" substr(schema || '.' || name, 1, length(?1)) = ?1 COLLATE NOCASE ORDER BY 1 COLLATE NOCASE";
 
-/* What the words that fit have in common, and how they look as a list. */
+/* Common prefix of the matching words, and their list. */
 struct found {
 	unsigned n;
 	char common[MAX_NAME];
@@ -61,7 +61,7 @@ static int add(struct found *found, const char *name)
 
 	if (strlen(name) >= MAX_NAME)
 		return 0;
-	for (size_t i = 0; name[i]; i++) /* a name with such letters could not be typed as it is */
+	for (size_t i = 0; name[i]; i++) /* names with other characters need quotes */
 		if (iscntrl((unsigned char)name[i]))
 			return 0;
 	if (found->n++ == 0)
@@ -81,7 +81,7 @@ static int add_names(struct found *found, sqlite3 *db, const char *sql, const ch
 	int r = 0;
 
 	if (sqlite3_prepare_v2(db, sql, -1, &question, NULL) != SQLITE_OK)
-		return 0; /* a schema that cannot be asked has nothing to offer */
+		return 0; /* a schema that cannot be read has no candidates */
 	sqlite3_bind_text(question, 1, word, -1, SQLITE_STATIC);
 	if (sqlite3_bind_parameter_count(question) > 1)
 		sqlite3_bind_text(question, 2, statement, -1, SQLITE_STATIC);
@@ -109,13 +109,13 @@ static int find_sql(struct found *found, sqlite3 *db, const char **word, const c
 	r = add_asked(found, db, sqlite3_mprintf(candidates_sql, tables_sql, words_sql), *word, statement);
 	if (r < 0 || found->n > 0)
 		return r;
-	dot = strrchr(*word, '.'); /* "s.weig": of which table s is, is not looked for */
+	dot = strrchr(*word, '.'); /* "s.weig": the table of alias s is not looked up */
 	if (dot)
 		*word = dot + 1;
 	return add_names(found, db, columns_sql, *word, statement);
 }
 
-/* Of a list of names, those that begin so. */
+/* Add the names of a list that begin with the word. */
 static int add_listed(struct found *found, const char *(*nth)(size_t n), const char *word)
 {
 	int r = 0;
@@ -142,7 +142,7 @@ static bool is_of_word(char c)
 	return isalnum((unsigned char)c) || c == '_' || c == '.' || (c & 0x80) != 0;
 }
 
-/* The lines typed before, and this one. */
+/* The earlier lines of the statement and this one. */
 static char *whole_statement(const struct prompt *prompt, const char *line)
 {
 	char *text;

@@ -19,7 +19,7 @@ static void copy_line(const char *text, char *to, size_t n_bytes)
 	to[n] = '\0';
 }
 
-/* From "-- " in this line on; NULL: it has none. */
+/* The comment of a line, from "-- " on; NULL: none. */
 static const char *comment_in(const char *line)
 {
 	const char *comment = strstr(line, "-- ");

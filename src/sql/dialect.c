@@ -88,7 +88,7 @@ size_t tokens_opening(const struct tokens *tokens, size_t i)
 	return tokens->n;
 }
 
-/* Stops at the first mistake: what follows is as it was typed. */
+/* Stop at the first error: the rest stays as typed. */
 static int go_through(struct rewriting *rewriting)
 {
 	const struct tokens *tokens = rewriting->tokens;

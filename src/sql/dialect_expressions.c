@@ -12,7 +12,7 @@
 #include "src/sql/dialect_rules.h"
 #include "src/sql/interval.h"
 
-enum { SHOWN = 40 }; /* bytes of what was typed in a sentence */
+enum { SHOWN = 40 }; /* bytes of the statement quoted in a message */
 
 static const char *text_of(const struct rewriting *rewriting, size_t i)
 {
@@ -50,7 +50,7 @@ static int refuse_interval(struct rewriting *rewriting, size_t i, int error)
 				shown_length(token), text_of(rewriting, i));
 }
 
-/* A string that does not begin with a number is another name for a column. */
+/* A string that does not begin with a number is a column alias. */
 static bool begins_with_number(const char *string)
 {
 	string++;
@@ -70,7 +70,7 @@ int rule_interval(struct rewriting *rewriting, size_t i)
 		return 0;
 	if (is_string ? !begins_with_number(text_of(rewriting, i + 1)) : value->kind != TOKEN_NUMBER)
 		return 0;
-	if (value->n < 2 * quotes) /* a quote that is not closed */
+	if (value->n < 2 * quotes) /* missing closing quote */
 		return 0;
 	r = interval_parse(text_of(rewriting, i + 1) + quotes, value->n - 2 * quotes, &seconds);
 	if (r < 0)
@@ -82,16 +82,16 @@ int rule_interval(struct rewriting *rewriting, size_t i)
 		if (r == -ERANGE)
 			return refuse_interval(rewriting, i + 2, r);
 	}
-	/* interval 5 alone SQLite refuses by itself. */
+	/* SQLite itself rejects a bare interval 5. */
 	return is_string ? put_seconds(rewriting, i, i + 1, seconds) : 0;
 }
 
 /* ---- f(p) WITHIN GROUP (ORDER BY x) ---- */
 
-/* Of these there is a form f(p, x, whether it is descending). */
+/* Functions with a form f(p, x, is descending). */
 static const char *const ordered[] = { "percentile_cont", "percentile_disc", "approx_percentile" };
 
-/* What may stand behind the expression: DESC, NULLS FIRST. (NULL is left out of percentiles.) */
+/* What may follow the expression: DESC, NULLS FIRST. (Percentiles ignore NULL.) */
 static int end_order(struct rewriting *rewriting, size_t first, size_t close)
 {
 	const struct tokens *tokens = rewriting->tokens;
@@ -181,7 +181,7 @@ static const struct {
 	{ "interval", "interval_seconds(", ")" },
 };
 
-/* Words that a bracket may follow without being their arguments. */
+/* Words after which a parenthesis does not begin arguments. */
 static const char before_brackets[] =
 	"select distinct all and or not in like glob regexp match is between when then else case by where having on from "
 	"join as limit offset values escape using set returning union except intersect ilike collate";
@@ -201,7 +201,7 @@ static bool is_among(const struct rewriting *rewriting, size_t i, const char *wo
 	return false;
 }
 
-/* The CASE of the END at i; tokens->n: there is none. */
+/* The CASE that belongs to the END at i; tokens->n: none. */
 static size_t find_case(const struct tokens *tokens, size_t i)
 {
 	size_t depth = 0;
@@ -219,7 +219,7 @@ static size_t find_case(const struct tokens *tokens, size_t i)
 
 static size_t operand_start(const struct rewriting *rewriting, size_t i);
 
-/* Of (...), f(...), f(...) FILTER (...) and f(...) OVER (...). */
+/* Start of (...), f(...), f(...) FILTER (...) and f(...) OVER (...). */
 static size_t call_start(const struct rewriting *rewriting, size_t i)
 {
 	const struct tokens *tokens = rewriting->tokens;
@@ -236,7 +236,7 @@ static size_t call_start(const struct rewriting *rewriting, size_t i)
 	return open;
 }
 
-/* The first token of the operand whose last is i; tokens->n: it is none. */
+/* First token of the operand that ends at i; tokens->n: no operand. */
 static size_t operand_start(const struct rewriting *rewriting, size_t i)
 {
 	const struct tokens *tokens = rewriting->tokens;
@@ -255,7 +255,7 @@ static size_t operand_start(const struct rewriting *rewriting, size_t i)
 	return i;
 }
 
-/* The type's last token: "double precision", "varchar(10)". */
+/* Last token of a type: "double precision", "varchar(10)". */
 static size_t type_end(const struct rewriting *rewriting, size_t i)
 {
 	const struct tokens *tokens = rewriting->tokens;
@@ -318,7 +318,7 @@ int rule_extract(struct rewriting *rewriting, size_t i)
 	return rewriting_replace(rewriting, i, i + 3, call);
 }
 
-/* SQLite's LIKE does not tell capitals apart. */
+/* SQLite's LIKE is case-insensitive. */
 int rule_ilike(struct rewriting *rewriting, size_t i)
 {
 	const struct tokens *tokens = rewriting->tokens;
@@ -328,7 +328,7 @@ int rule_ilike(struct rewriting *rewriting, size_t i)
 		return 0;
 	if (before == TOKEN_MARK && !token_is(tokens, i - 1, ")"))
 		return 0;
-	/* Else it is a name that somebody has given. */
+	/* Otherwise it is a name that the user chose. */
 	if (behind == TOKEN_STRING || behind == TOKEN_PARAMETER || behind == TOKEN_QUOTED || behind == TOKEN_NUMBER ||
 	    token_is(tokens, i + 1, "(") ||
 	    (behind == TOKEN_NAME && !is_among(rewriting, i + 1, before_brackets) &&

@@ -12,7 +12,7 @@
 #include "base/util.h"
 #include "src/sql/dialect_rules.h"
 
-/* Tokens of one statement, from the one at hand on. */
+/* Tokens of one statement, from the current one on. */
 struct show {
 	struct rewriting *rewriting;
 	const struct tokens *tokens;
@@ -34,7 +34,7 @@ static bool is_name(const struct show *show, size_t i)
 	return kind == TOKEN_NAME || kind == TOKEN_QUOTED;
 }
 
-/* A name without its quotes, as a string of SQL; free(3) ends it. NULL: no memory. */
+/* An unquoted name as an SQL string, for free(3). NULL: out of memory. */
 static char *literal(const struct show *show, size_t i)
 {
 	const struct token *token = token_at(show->tokens, i);
@@ -52,14 +52,14 @@ static char *literal(const struct show *show, size_t i)
 		if (from[k] == '\'')
 			*to++ = '\'';
 		else if (quotes && from[k] == from[0] && k + 2 < n)
-			k++; /* a doubled quote */
+			k++; /* doubled quote */
 	}
 	*to++ = '\'';
 	*to = '\0';
 	return text;
 }
 
-/* Put a text in the place of what was taken since first. */
+/* Replace the consumed tokens by a text. */
 static int replace_taken(struct show *show, const char *instead)
 {
 	return rewriting_replace(show->rewriting, show->first, show->at - 1, instead);
@@ -79,8 +79,8 @@ static int refuse(struct show *show)
 }
 
 /*
- * [LIKE 'pattern'], and then nothing.
- * @more: goes behind what was taken. @order: what the answer is ordered by.
+ * Parse [LIKE 'pattern'] and the end.
+ * @more: appended to the query. @order: the result's order.
  */
 static int end_with_like(struct show *show, const char *more, const char *column, const char *order)
 {
@@ -132,7 +132,7 @@ static int show_tables(struct show *show)
 	return r < 0 ? r : end_with_like(show, tail, "table_name", order);
 }
 
-/* [schema.]table, and then nothing. */
+/* Parse [schema.]table and the end. */
 static int describe(struct show *show)
 {
 	static const char head[] =

@@ -35,7 +35,7 @@ int edits_add(struct edits *edits, size_t at, size_t n, const char *instead)
 	return add(edits, at, n, strdup(instead));
 }
 
-/* At one place: first what only puts something in. */
+/* At the same position, insertions come first. */
 static int compare(const void *a, const void *b)
 {
 	const struct edit *left = a, *right = b;
@@ -74,7 +74,7 @@ static int apply(struct applying *applying, const struct edits *edits, const cha
 	for (size_t i = 0; i < edits->n && r == 0; i++) {
 		const struct edit *edit = &edits->items[i];
 
-		if (edit->at < at) /* inside one that is done: it would tear it apart */
+		if (edit->at < at) /* inside a replaced part: skip */
 			continue;
 		r = put(applying, text + at, edit->at - at, at, PIECE_COPIED);
 		if (r == 0)

@@ -40,7 +40,7 @@ static void put_field(FILE *out, const char *bytes, size_t n)
 	putc('"', out);
 }
 
-/* As a program reads it, or as a terminal may show it. */
+/* Write the text for programs, or escaped for a terminal. */
 static int put_text(struct csv *csv, const char *bytes, size_t n)
 {
 	unsigned width = 0;

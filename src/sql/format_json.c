@@ -188,7 +188,7 @@ const struct sql_writer sql_writer_json = {
 	.free = json_free,
 };
 
-/* A row is an object on a line of its own, for tools that read line by line. */
+/* One object per line, for tools that read by line. */
 const struct sql_writer sql_writer_jsonl = {
 	.name = "jsonl",
 	.begin = jsonl_begin,

@@ -87,7 +87,7 @@ static int markdown_begin(sqlite3_stmt *statement, FILE *out, const struct sql_l
 	struct markdown *markdown = calloc(1, sizeof *markdown);
 	int r;
 
-	(void)look; /* without a header it would be no table */
+	(void)look; /* a table needs its header */
 	if (!markdown)
 		return -ENOMEM;
 	markdown->statement = statement;

@@ -27,14 +27,14 @@ enum {
 };
 
 struct cell {
-	size_t start, n_bytes; /* in held */
+	size_t start, n_bytes; /* position in held */
 	unsigned width;
 	bool is_number;
 };
 
 struct column {
 	unsigned width;
-	bool has_text; /* or nothing but NULL */
+	bool has_text; /* has text, or only NULL */
 	bool has_number;
 };
 
@@ -46,11 +46,11 @@ struct table {
 	unsigned max_width;
 	int n_columns;
 	struct column *columns;
-	/* Row after row; the header is the first one. */
+	/* Rows in order; the header is the first one. */
 	struct cell *cells;
 	size_t n_cells, allocated_cells;
 	struct sql_text held;
-	bool is_flowing; /* widths are settled, the header is out */
+	bool is_flowing; /* the widths are final and the header is printed */
 };
 
 void grid_free(void *state)
@@ -146,7 +146,7 @@ static unsigned line_width(const struct table *table, unsigned max_text)
 	return width + 2 * table->style->edge_width + table->style->gap_width * (unsigned)(table->n_columns - 1);
 }
 
-/* Narrow the columns of text, the widest first, until a line fits. */
+/* Narrow text columns, the widest first, until a line fits. */
 static void fit_columns(struct table *table)
 {
 	unsigned max_text = table->max_width;
@@ -235,7 +235,7 @@ static void print_head(struct table *table)
 	print_rule(table, &table->style->middle);
 }
 
-/* Print the rows that are held; the first time with the header on top. */
+/* Print the held rows; the first time with the header. */
 static void flush_rows(struct table *table)
 {
 	size_t step = (size_t)table->n_columns, i = 0;

@@ -16,7 +16,7 @@
 
 #include "base/util.h"
 
-struct slot { /* of the table of calls */
+struct slot { /* of the hash table of calls */
 	uint64_t pair;
 	size_t sum; /* index + 1; 0: empty */
 };
@@ -25,10 +25,10 @@ struct summing {
 	const struct profile *profile;
 	enum hot_by by;
 	struct hot sums;
-	uint32_t *key_of; /* by frame */
+	uint32_t *key_of; /* indexed by frame */
 	size_t n_keys;
 	size_t *sum_of_key; /* index + 1; 0: none yet */
-	int32_t *path;      /* places, innermost first */
+	int32_t *path;      /* frames, innermost first */
 	size_t n_path, path_allocated;
 	struct slot *slots;
 	size_t n_slots, n_slots_used;
@@ -90,7 +90,7 @@ static int make_keys(struct summing *summing)
 	return summing->sum_of_key ? 0 : -ENOMEM;
 }
 
-/* ---- The sum of a key, or of a pair of them ---- */
+/* ---- Sums of a key or of a pair ---- */
 
 static int add_sum(struct summing *summing, int32_t frame, int32_t caller, size_t *ret)
 {
@@ -147,7 +147,7 @@ static int widen_slots(struct summing *summing)
 	return 0;
 }
 
-/* @caller: -1: the stack begins with the callee. */
+/* @caller -1: the callee is the stack's root. */
 static int find_call(struct summing *summing, int32_t callee, int32_t caller, size_t *ret)
 {
 	uint64_t above = caller < 0 ? UINT32_MAX : summing->key_of[caller];
@@ -214,7 +214,7 @@ static void add(struct hot_sum *sum, const struct profile_total *total, size_t s
 	sum->total_weight += total->weight;
 }
 
-/* @stamp: a number from 1 that no other total has. */
+/* @stamp: unique number of the total, from 1. */
 static int add_total(struct summing *summing, const struct profile_total *total, size_t stamp)
 {
 	int r;
@@ -234,7 +234,7 @@ static int add_total(struct summing *summing, const struct profile_total *total,
 	return r;
 }
 
-/* ---- All of them ---- */
+/* ---- All stacks ---- */
 
 static int add_up(struct summing *summing)
 {
@@ -267,7 +267,7 @@ static const char *name_of(const struct profile *profile, int32_t frame)
 	return frame < 0 ? "" : profile->frames[frame].name;
 }
 
-/* As the views have them: by weight, then by name. */
+/* Order of the views: by weight, then by name. */
 static int compare_sums(const void *a, const void *b, void *context)
 {
 	const struct summing *summing = context;

@@ -22,14 +22,14 @@ static const struct {
 };
 
 struct sums_table {
-	sqlite3_vtab base; /* first, for SQLite */
+	sqlite3_vtab base; /* first: SQLite casts pointers to it */
 	sqlite3 *db;
 	const struct catalogue_table *described;
 	enum hot_by by;
 };
 
 struct sums_cursor {
-	sqlite3_vtab_cursor base; /* first, for SQLite */
+	sqlite3_vtab_cursor base; /* first: SQLite casts pointers to it */
 	struct profile *profile;
 	struct hot sums;
 	size_t row;

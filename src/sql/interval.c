@@ -16,8 +16,8 @@
 enum { MAX_TEXT = 100 };
 
 static const struct {
-	const char *names; /* separated by blanks; an s may follow those of three letters and more */
-	double seconds;    /* 0: not fixed */
+	const char *names; /* separated by blanks; from three letters on, a plural s is allowed */
+	double seconds;    /* 0: no fixed length */
 } units[] = {
 	{ "ns nsec nanosecond", 1e-9 },
 	{ "us usec microsecond", 1e-6 },
@@ -59,7 +59,7 @@ int interval_unit(const char *name, size_t n, double *ret_seconds)
 	return -EINVAL;
 }
 
-/* "01:30" and "01:30:00.5"; false: it is not of that form. */
+/* Parse "01:30" or "01:30:00.5"; false: another form. */
 static bool parse_clock(const char *text, const char **ret_end, double *ret_seconds)
 {
 	double parts[3] = { 0 };
@@ -82,7 +82,7 @@ static bool parse_clock(const char *text, const char **ret_end, double *ret_seco
 	return true;
 }
 
-/* One number with its unit, or a time of day, from text on. */
+/* Parse a number with its unit, or a time of day. */
 static int parse_part(const char **text, double *ret_seconds)
 {
 	const char *at = *text;

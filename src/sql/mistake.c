@@ -18,12 +18,12 @@
 #include "src/sql/text.h"
 
 enum {
-	MAX_MESSAGE = 600, /* why a process may not be looked into takes that */
+	MAX_MESSAGE = 600, /* the longest explains why a process may not be read */
 	MAX_NAME = 64,
-	CONTEXT = 30, /* bytes of the text shown on each side of the place */
+	CONTEXT = 30, /* bytes of the statement shown on each side of the position */
 };
 
-/* Messages that end in a name, and where its neighbours are found; of columns with the tables that have them. */
+/* Messages that end in a name, and the query for similar names; columns come with their tables. */
 static const struct {
 	const char *prefix;
 	const char *candidates;
@@ -41,7 +41,7 @@ static const struct {
 	{ "unknown database ", "SELECT name FROM pragma_database_list" },
 };
 
-/* SHOW TABLES FROM x asks for a table that every schema has (dialect_show.c). */
+/* SHOW TABLES FROM x queries a table that every schema has (dialect_show.c). */
 static void say_schema(char *message)
 {
 	static const char table[] = "no such table: ", hidden[] = ".sqlite_schema";
@@ -56,7 +56,7 @@ static void say_schema(char *message)
 	memcpy(message, copy, sizeof copy);
 }
 
-/* @owner: the table that has it, of a column; else "". */
+/* @owner: a column's table; otherwise "". */
 static void find_nearest(sqlite3 *db, const char *candidates, const char *name, char *nearest, char *owner)
 {
 	sqlite3_stmt *statement = NULL;
@@ -64,7 +64,7 @@ static void find_nearest(sqlite3 *db, const char *candidates, const char *name, 
 
 	nearest[0] = owner[0] = '\0';
 	if (sqlite3_prepare_v2(db, candidates, -1, &statement, NULL) != SQLITE_OK)
-		return; /* a schema that cannot be asked has nothing to offer */
+		return; /* a schema that cannot be read has no candidates */
 	while (sqlite3_step(statement) == SQLITE_ROW) {
 		const char *candidate = (const char *)sqlite3_column_text(statement, 0);
 
@@ -78,7 +78,7 @@ static void find_nearest(sqlite3 *db, const char *candidates, const char *name, 
 	sqlite3_finalize(statement);
 }
 
-/* The unknown name itself: what follows the prefix, of a column without its table. */
+/* The unknown name: the text after the prefix, for a column without its table. */
 static bool unknown_name(const char *message, char *name, const char **ret_candidates)
 {
 	for (size_t i = 0; i < N_ELEMENTS(unknown_names); i++) {
@@ -100,7 +100,7 @@ static bool is_name_byte(char c)
 	return isalnum((unsigned char)c) || c == '_' || (c & 0x80) != 0;
 }
 
-/* Where a name stands in a statement as a word of its own; NULL: nowhere. */
+/* Find a name as a whole word in a statement; NULL: not found. */
 static const char *find_word(const char *statement, const char *name)
 {
 	size_t n = strlen(name);
@@ -127,7 +127,7 @@ static bool is_continuation(char c)
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* The line around the place and a caret; both made of what a terminal can bear. */
+/* Print the line and a caret below the position, escaped for a terminal. */
 static void print_context(FILE *out, const char *line, const char *at)
 {
 	struct sql_text shown = { 0 };
@@ -175,7 +175,7 @@ static void explain_at(const char *sentence, const char *text, const char *at, c
 	to[n_bytes - 1] = '\0';
 }
 
-/* From a place in what SQLite got to the one in what was typed. */
+/* Map a position in the rewritten statement to the typed one. */
 static const char *typed_place(const struct dialect *dialect, const char *at)
 {
 	return dialect->typed + dialect_origin(dialect, (size_t)(at - dialect->text));

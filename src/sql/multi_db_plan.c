@@ -10,7 +10,7 @@
 #include "base/util.h"
 #include "src/sql/multi_db_private.h"
 
-/* What a file calls a type is shown, and parsed, again. */
+/* A declared type is printed and parsed again, so keep only plain ones. */
 static const char *plain_type(const char *type)
 {
 	return type[strspn(type, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz ")] == '\0' ? type : "";
@@ -58,10 +58,10 @@ static bool can_pass_on(const struct multi_db_table *table, sqlite3_index_info *
 	return strcmp(sqlite3_vtab_collation(info, n), "BINARY") == 0;
 }
 
-/* How many rows will come, and how many are looked at for that. */
+/* Estimated number of rows, and cost in rows read. */
 struct estimate {
 	double rows, cost;
-	bool is_found; /* by a key */
+	bool is_found; /* by key */
 };
 
 static void estimate(const struct multi_db *multi_db, const struct multi_db_table *table, int column, bool is_equal,
@@ -136,7 +136,7 @@ bool multi_db_file_has(const struct multi_db *multi_db, const struct multi_db_ta
 	return false;
 }
 
-/* Columns stand where they stand in the table; those that nobody wants are NULL. */
+/* Columns keep their positions; unused ones are NULL. */
 char *multi_db_question(const struct multi_db *multi_db, const struct multi_db_table *table,
 			const struct multi_db_plan *plan, size_t file)
 {
@@ -162,7 +162,7 @@ char *multi_db_question(const struct multi_db *multi_db, const struct multi_db_t
 			sqlite3_str_appendf(text, "%s \"%w\" %s ?%d", word, table->columns[compared->column].source,
 					    compared->operator,(int) i + 1);
 		else
-			sqlite3_str_appendf(text, "%s 0", word); /* NULL compares with nothing */
+			sqlite3_str_appendf(text, "%s 0", word); /* a comparison with NULL matches nothing */
 		word = " AND";
 	}
 	return sqlite3_str_finish(text);

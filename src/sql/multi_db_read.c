@@ -32,7 +32,7 @@ void multi_db_table_done(struct multi_db_table *table)
 	free(table->name);
 }
 
-/* Room for the flags of all columns that there are, of all files that will be. */
+/* Make room for the flags of all columns so far, for all files to come. */
 static int make_room(const struct multi_db *multi_db, struct multi_db_table *table)
 {
 	size_t n_files = multi_db->n_files;
@@ -98,7 +98,7 @@ static int get_table(struct multi_db *multi_db, const char *name, bool is_view, 
 	return r;
 }
 
-/* SIZE_MAX: a new one. */
+/* SIZE_MAX: not found. */
 static size_t find_column(const struct multi_db_table *table, const char *source)
 {
 	for (size_t i = 0; i < table->n_columns; i++)
@@ -115,7 +115,7 @@ static bool is_taken(const struct multi_db_table *table, const char *name)
 	return false;
 }
 
-/* As the file has it, with as many "_" behind it as it takes to be the only one. */
+/* The file's name, with as many "_" appended as make it unique. */
 static int free_name(const struct multi_db_table *table, const char *source, char **ret)
 {
 	CLEANUP(freep) char *name = strdup(source);
@@ -134,7 +134,7 @@ static int free_name(const struct multi_db_table *table, const char *source, cha
 	return 0;
 }
 
-/* @key: its place in the table's key, from 1; 0: it is in none. */
+/* @key: position in the table's key, from 1; 0: not in the key. */
 static int take_column(struct multi_db *multi_db, size_t n, struct multi_db_table *table, const char *source,
 		       const char *type, int key, const char *ddl)
 {
@@ -168,7 +168,7 @@ static const char *text_of(sqlite3_stmt *statement, int column)
 	return text ? text : "";
 }
 
-/* How many rows, where the key says so; they are numbered without gaps. */
+/* Estimate the number of rows from the key, which counts without gaps. */
 static int64_t guess_rows(sqlite3 *db, const struct multi_db_table *table)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;
@@ -204,7 +204,7 @@ static int read_columns(struct multi_db *multi_db, size_t n, struct multi_db_tab
 	while (r >= 0 && (code = sqlite3_step(statement)) == SQLITE_ROW)
 		r = take_column(multi_db, n, table, text_of(statement, 0), text_of(statement, 1),
 				sqlite3_column_int(statement, 2), (const char *)sqlite3_column_text(statement, 3));
-	/* A view over what is not there is no table; anybody may have put one. */
+	/* A view whose table is missing is no table; anyone may have added one. */
 	if (r >= 0 && code != SQLITE_DONE && (code & 0xff) != SQLITE_ERROR)
 		r = store_errno(db, code);
 	if (r >= 0)

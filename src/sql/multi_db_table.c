@@ -26,17 +26,17 @@ struct table {
 
 struct cursor {
 	sqlite3_vtab_cursor base;
-	char *text; /* of the plan that the statements are made for; NULL: none yet */
+	char *text; /* plan for which the statements were prepared; NULL: none */
 	struct multi_db_plan plan;
 	sqlite3_value *values[MULTI_DB_MAX_COMPARED];
-	sqlite3_stmt **statements; /* one per file; NULL: not needed yet */
-	size_t file;               /* that is being read */
-	size_t last;               /* behind the last one to be read */
-	struct id_map seen;        /* how many rows of some contents there were in this scan; for numbering */
-	uint64_t number;           /* of the row at hand; 0: not asked for yet */
+	sqlite3_stmt **statements; /* one per file; NULL: not prepared yet */
+	size_t file;               /* current file */
+	size_t last;               /* end of the range of files */
+	struct id_map seen;        /* number of equal rows seen in this scan, for numbering */
+	uint64_t number;           /* of the current row; 0: not computed yet */
 };
 
-/* ---- Declaring ---- */
+/* ---- Declare ---- */
 
 static const struct multi_db_table *find(const struct multi_db *multi_db, const char *name)
 {
@@ -79,7 +79,7 @@ static int disconnect_table(sqlite3_vtab *base)
 	return SQLITE_OK;
 }
 
-/* ---- Reading ---- */
+/* ---- Read ---- */
 
 static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 {
@@ -150,7 +150,7 @@ static int prepare(struct table *table, struct cursor *cursor)
 	return code;
 }
 
-/* Get the statement of the file at hand ready for its first row. */
+/* Prepare the current file's statement for its first row. */
 static int start_file(struct table *table, struct cursor *cursor)
 {
 	sqlite3_stmt **statement = &cursor->statements[cursor->file];
@@ -166,7 +166,7 @@ static int start_file(struct table *table, struct cursor *cursor)
 	return code == SQLITE_OK ? SQLITE_OK : fail(table, cursor->file, code);
 }
 
-/* To the next row, of this file or a later one. @is_new: the file at hand has not begun. */
+/* Advance to the next row, in this file or a later one. @is_new: the current file has not started. */
 static int advance(struct table *table, struct cursor *cursor, bool is_new)
 {
 	cursor->number = 0;
@@ -192,7 +192,7 @@ static int advance(struct table *table, struct cursor *cursor, bool is_new)
 	return SQLITE_OK;
 }
 
-/* Of the files that a comparison of their numbers leaves; SQLite compares again. */
+/* Limit the files by constraints on their number; SQLite checks them again. */
 static void choose_files(const struct table *table, struct cursor *cursor)
 {
 	cursor->file = 0;

@@ -49,7 +49,7 @@ bool name_is_near(const char *typed, const char *meant)
 {
 	size_t n = strlen(typed);
 
-	/* The beginning of a name counts as near: samp, sample. */
+	/* A prefix counts as similar: samp, sample. */
 	if (n >= 3 && strncasecmp(typed, meant, n) == 0)
 		return true;
 	return name_distance(typed, meant) <= (n <= 3 ? 1 : n <= 7 ? 2 : 3);

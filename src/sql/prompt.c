@@ -21,7 +21,7 @@ static unsigned screen_width(FILE *out)
 	return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-/* An answer that cannot be kept does not end the prompt, but goes here from now on. */
+/* If the output file cannot be written, show results on the screen again. */
 static void give_up_file(struct prompt *prompt, int error)
 {
 	fprintf(prompt->screen, "the answers cannot be written: %s; they are shown here again\n", strerror(-error));
@@ -73,7 +73,7 @@ static int take_line(struct prompt *prompt, const char *line)
 	}
 	r = sql_text_put(&prompt->statement, line, strlen(line));
 	if (r == 0)
-		r = sql_text_put(&prompt->statement, "", 1); /* the NUL, for SQLite */
+		r = sql_text_put(&prompt->statement, "", 1); /* NUL for SQLite */
 	if (r < 0)
 		return r;
 	prompt->statement.n--;

@@ -23,8 +23,8 @@ struct answer {
 	void *state;
 	FILE *out;
 	struct sql_look look;
-	uint64_t rows_left; /* that may still be written */
-	bool is_cut;        /* there were more */
+	uint64_t rows_left; /* rows that may still be printed */
+	bool is_cut;        /* there were more rows */
 };
 
 static void answer_free(struct answer *answer)
@@ -33,7 +33,7 @@ static void answer_free(struct answer *answer)
 		answer->writer->free(answer->state);
 }
 
-/* What is wrong with the file, asked right after writing to it. */
+/* The file's error, checked right after writing. */
 static int output_error(FILE *out)
 {
 	if (!ferror(out))
@@ -41,7 +41,7 @@ static int output_error(FILE *out)
 	return errno > 0 ? -errno : -EIO;
 }
 
-/* Not before the first step: a query may fail there, or its columns change. */
+/* Begin after the first step: it may fail or change the columns. */
 static int answer_begin(struct answer *answer, sqlite3_stmt *statement)
 {
 	if (answer->state)
@@ -72,7 +72,7 @@ static int put_rows(struct answer *answer, sqlite3_stmt *statement, int *ret_cod
 	return 0;
 }
 
-/* Columns without a row are an answer too. */
+/* Also print the columns of an empty result. */
 static int answer_end(struct answer *answer, sqlite3_stmt *statement)
 {
 	int r;
@@ -103,7 +103,7 @@ static int step_errno(int code)
 struct place {
 	sqlite3 *db;
 	const struct dialect *dialect;
-	const char *statement; /* in dialect->text */
+	const char *statement; /* points into dialect->text */
 	char *error;
 	size_t error_bytes;
 };
@@ -150,7 +150,7 @@ static void finalizep(sqlite3_stmt **statement)
 	sqlite3_finalize(*statement);
 }
 
-/* Whether the statement at hand is the one that could not be understood. */
+/* Whether the current statement is the one with the error. */
 static bool is_mistaken(const struct place *place)
 {
 	const struct dialect *dialect = place->dialect;
@@ -183,7 +183,7 @@ int sql_run_by(sqlite3 *db, const char *text, const struct sql_rules *rules, FIL
 		code = sqlite3_prepare_v2(db, place.statement, -1, &statement, &rest);
 		if (code != SQLITE_OK)
 			return fail(&place, code);
-		if (statement) /* else a comment or blanks */
+		if (statement) /* otherwise a comment or blanks */
 			r = run_statement(&place, statement, rules, out, ret_cut);
 		if (r < 0)
 			return r;

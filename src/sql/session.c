@@ -10,7 +10,7 @@
 #include "base/util.h"
 #include "src/sql/sql.h"
 
-enum { STEPS_PER_LOOK = 1000 /* of SQLite's machine: microseconds */ };
+enum { STEPS_PER_LOOK = 1000 /* of SQLite's virtual machine: microseconds */ };
 
 struct watch {
 	const struct sql_session *session;

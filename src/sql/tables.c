@@ -20,13 +20,13 @@ DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 const char tables_sql[] =
 	"SELECT schema, name, type FROM pragma_table_list AS l WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
-	/* What stands in front of a view of the file, and has its rows sooner. */
+	/* Omit temporary tables that replace a view of the file: they have the same rows. */
 	" AND NOT (schema = 'temp' AND EXISTS (SELECT 1 FROM pragma_table_list AS m WHERE m.schema = 'main' AND m.name = l.name))"
 	" UNION ALL SELECT 'main', column1, 'virtual' FROM (VALUES ('sample'), ('sample_total'))"
 	" WHERE NOT EXISTS (SELECT 1 FROM pragma_table_list WHERE schema = 'main' AND name = column1)"
 	" AND EXISTS (SELECT 1 FROM pragma_table_xinfo(column1))";
 
-/* "A sample: what a thread did. Unpacked ..." is too long for a list. */
+/* Only the first sentence: "A sample: what a thread did. Unpacked ..." is too long for a list. */
 static void take_sentence(const char *doc, char *to, size_t n_bytes)
 {
 	const char *end = strstr(doc, ". ");
@@ -54,7 +54,7 @@ static void read_doc(sqlite3 *db, const char *schema, const char *name, char *to
 	sqlite3_free(sql);
 }
 
-/* Where SQLite keeps the rows itself, and there are not too many. */
+/* Count the rows only of real tables that are small. */
 static int64_t count_rows(sqlite3 *db, const struct sql_table *table)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;
@@ -79,7 +79,7 @@ static const char *text_of(sqlite3_stmt *statement, int column)
 	return text ? text : "";
 }
 
-/* "samp" is looked for anywhere, "stack%" at the beginning. */
+/* "samp" matches anywhere, "stack%" at the beginning. */
 static char *like_of(const char *pattern)
 {
 	return !pattern               ? sqlite3_mprintf("%%")

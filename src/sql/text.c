@@ -53,7 +53,7 @@ int sql_text_put_double(struct sql_text *text, double value)
 		if (strtod(digits, NULL) == value)
 			break;
 	}
-	/* As SQLite does, so that a REAL can be told from an INTEGER. */
+	/* Like SQLite, so that a REAL differs from an INTEGER. */
 	if (!strpbrk(digits, ".e"))
 		strcat(digits, ".0");
 	return sql_text_put(text, digits, strlen(digits));
@@ -93,7 +93,7 @@ int sql_text_put_value(struct sql_text *text, sqlite3_stmt *statement, int colum
 	}
 }
 
-/* The next character and its length; an invalid byte is U+FFFD of length 1. */
+/* Decode a character and its length; an invalid byte becomes U+FFFD of length 1. */
 static size_t next_character(const char *bytes, size_t n, utf8proc_int32_t *ret, bool *ret_valid)
 {
 	utf8proc_ssize_t used;

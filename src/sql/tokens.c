@@ -38,7 +38,7 @@ static size_t blank_length(const char *text)
 	return end ? (size_t)(end + 2 - text) : strlen(text);
 }
 
-/* From one quote to the other; doubled it stands for itself. */
+/* Length of a quoted token; a doubled quote stands for itself. */
 static size_t quoted_length(const char *text, char quote)
 {
 	size_t n = 1;
@@ -86,7 +86,7 @@ static size_t number_length(const char *text)
 	return n;
 }
 
-/* $name may hold :: and end in (...), as Tcl's variables do. */
+/* $name may contain :: and end in (...), like Tcl variables. */
 static size_t parameter_length(const char *text)
 {
 	size_t n = 1;

@@ -13,7 +13,7 @@
 #include "base/util.h"
 
 struct frame_labels {
-	struct profile profile; /* frames in the order of compare_frames() */
+	struct profile profile; /* frames sorted by compare_frames() */
 	size_t frames_allocated, strings_allocated;
 	char **strings;
 	size_t n_strings;
@@ -45,7 +45,7 @@ static int take_row(struct frame_labels *labels, sqlite3_stmt *row)
 	struct profile_frame frame = { .kind = FRAME_NATIVE, .inlined_into = -1 };
 	int r;
 
-	frame_kind_parse((const char *)sqlite3_column_text(row, 0), &frame.kind); /* of what is none nothing is told */
+	frame_kind_parse((const char *)sqlite3_column_text(row, 0), &frame.kind); /* or keep the default */
 	r = take_text(labels, row, 1, &frame.name);
 	if (r >= 0)
 		r = take_text(labels, row, 2, &frame.file);
@@ -121,7 +121,7 @@ void frame_labels_free(struct frame_labels *labels)
 	free(labels);
 }
 
-/* The same end of an equal text. */
+/* The same suffix of an equal text. */
 static const char *same_end(const char *text, const char *path, const char *label)
 {
 	return text && path && label ? text + (label - path) : text;

@@ -15,7 +15,7 @@
 #include "base/util.h"
 #include "src/sql/functions/functions_private.h"
 
-/* ---- What all have in common: the share, and how values are ordered ---- */
+/* ---- Common: share and order ---- */
 
 struct asked {
 	double share;
@@ -26,13 +26,13 @@ struct form {
 	bool discrete;
 };
 
-/* f(value), f(value, share), and of WITHIN GROUP (dialect_expressions.c) f(share, value, descending). */
+/* Forms: f(value), f(value, share), and for WITHIN GROUP (dialect_expressions.c) f(share, value, descending). */
 static sqlite3_value *value_of(int n, sqlite3_value **arguments)
 {
 	return arguments[n == 3 ? 1 : 0];
 }
 
-/* false: said what is wrong with it. */
+/* false: an error was set. */
 static bool take_share(sqlite3_context *context, int n, sqlite3_value **arguments, struct asked *asked)
 {
 	sqlite3_value *share = n == 1 ? NULL : arguments[n == 3 ? 0 : 1];
@@ -84,7 +84,7 @@ static int compare(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-/* As SQL:2003 has them: continuous between two values, or the first whose share is reached. */
+/* Like SQL:2003: interpolate between two values, or take the first that reaches the share. */
 static double pick(const struct exact *exact, bool discrete)
 {
 	double share = exact->asked.share, place, below;
@@ -100,7 +100,7 @@ static double pick(const struct exact *exact, bool discrete)
 	place = share * (double)last;
 	below = floor(place);
 	i = MIN((size_t)below, last);
-	if (place == below || i == last) /* between infinities there is nothing to weigh */
+	if (place == below || i == last) /* do not interpolate between infinities */
 		return exact->values[i];
 	return exact->values[i] + (place - below) * (exact->values[i + 1] - exact->values[i]);
 }
@@ -118,12 +118,12 @@ static void exact_finish(sqlite3_context *context)
 		free(exact->values);
 }
 
-/* ---- In buckets ---- */
+/* ---- Buckets ---- */
 
-/* Counts of values of one sign, by the logarithm of what they are without it. */
+/* Counts of values of one sign, in buckets by the logarithm of their magnitude. */
 struct buckets {
 	uint64_t *counts;
-	int first; /* of the bucket counts[0] */
+	int first; /* number of the bucket counts[0] */
 	size_t n;
 };
 
@@ -140,7 +140,7 @@ static int bucket_of(double size)
 	return (int)ceil(log(size) / log(growth));
 }
 
-/* The middle of a bucket, as far from both of its borders in shares. */
+/* The value with the same relative distance to both borders of a bucket. */
 static double bucket_value(int bucket)
 {
 	return pow(growth, bucket) * 2 / (1 + growth);
@@ -231,7 +231,7 @@ static void sketch_finish(sqlite3_context *context)
 	free(sketch->positive.counts);
 }
 
-/* ---- The family ---- */
+/* ---- Registration ---- */
 
 static const struct form continuous = { false }, discrete = { true };
 

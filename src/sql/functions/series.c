@@ -13,7 +13,7 @@
 enum { COLUMN_VALUE, COLUMN_START, COLUMN_STOP, COLUMN_STEP, N_ARGUMENTS = 3 };
 
 struct series_cursor {
-	sqlite3_vtab_cursor base; /* first, for SQLite */
+	sqlite3_vtab_cursor base; /* first: SQLite casts pointers to it */
 	sqlite3_int64 value, start, stop, step, row;
 	bool is_end;
 };
@@ -43,7 +43,7 @@ static int series_disconnect(sqlite3_vtab *table)
 	return SQLITE_OK;
 }
 
-/* The plan has a bit for each argument that is given, and they come in their order. */
+/* The plan has a bit per given argument, and the arguments keep their order. */
 static int series_best_index(sqlite3_vtab *table, sqlite3_index_info *info)
 {
 	int place[N_ARGUMENTS] = { -1, -1, -1 }, n = 0, is_missing = 0;
@@ -144,7 +144,7 @@ static int series_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *ret)
 	return SQLITE_OK;
 }
 
-/* Without xCreate it is there by its name alone. */
+/* Without xCreate, the table exists without CREATE. */
 static const sqlite3_module series_module = {
 	.xConnect = series_connect,
 	.xBestIndex = series_best_index,
@@ -164,7 +164,7 @@ int series_table_register(sqlite3 *db)
 	int code = sqlite3_prepare_v2(db, "SELECT value FROM generate_series(1, 1)", -1, &statement, NULL);
 
 	sqlite3_finalize(statement);
-	if (code == SQLITE_OK) /* the shell brings its own */
+	if (code == SQLITE_OK) /* the sqlite3 shell has its own */
 		return SQLITE_OK;
 	return sqlite3_create_module_v2(db, "generate_series", &series_module, NULL, NULL);
 }

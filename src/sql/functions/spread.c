@@ -17,7 +17,7 @@ struct spread {
 };
 
 struct form {
-	bool of_sample; /* divided by n - 1 */
+	bool of_sample; /* divide by n - 1 */
 	bool root;
 };
 

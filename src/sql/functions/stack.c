@@ -22,12 +22,12 @@
 
 enum {
 	N_KEPT = 4096,
-	N_SINGLE = 30,          /* stacks that are read one by one */
-	MAX_KEPT_BYTES = 16384, /* of one text */
-	MAX_PLACES = 100000,    /* rows of one stack that are read */
+	N_SINGLE = 30,          /* read this many stacks one by one */
+	MAX_KEPT_BYTES = 16384, /* per text */
+	MAX_PLACES = 100000,    /* rows read per stack */
 };
 
-/* In rows: from the innermost stack to the outermost, in each from the innermost function outwards. */
+/* Rows from the innermost frame outwards, in each from the innermost inlined function outwards. */
 static const char places_sql[] =
 	"WITH RECURSIVE up(parent, frame, above) AS ("
 	"  SELECT parent, frame, 0 FROM stack WHERE stack = ?1"
@@ -42,17 +42,17 @@ static const char places_sql[] =
 
 struct kept {
 	int64_t stack;
-	char *text; /* NULL: none is kept here */
+	char *text; /* NULL: free slot */
 };
 
-/* One for each connection. */
+/* One per connection. */
 struct stacks {
 	sqlite3 *db;
 	unsigned seen_version;
-	struct kept kept[2][N_KEPT]; /* by form */
-	unsigned n_read;             /* since the file changed */
-	struct stack_tree *tree;     /* NULL: not read */
-	struct frame_labels *labels; /* likewise */
+	struct kept kept[2][N_KEPT]; /* by form and slot */
+	unsigned n_read;             /* stacks read since the file changed */
+	struct stack_tree *tree;     /* NULL: not loaded */
+	struct frame_labels *labels; /* NULL: not loaded */
 };
 
 enum form { FORM_TEXT, FORM_FOLDED };
@@ -71,7 +71,7 @@ static void forget(struct stacks *stacks)
 		}
 }
 
-/* Somebody may have written, or this connection itself. */
+/* Another connection, or this one, may have written. */
 static void forget_if_changed(struct stacks *stacks)
 {
 	unsigned version = 0;
@@ -100,7 +100,7 @@ static void reading_done(struct reading *reading)
 	free(reading->profile.stacks);
 }
 
-/* A column's text, which lives as long as the reading; NULL stays NULL. */
+/* Copy a column's text for the lifetime of the reading; NULL stays NULL. */
 static int take_text(struct reading *reading, sqlite3_stmt *row, int column, const char **ret)
 {
 	const char *text = (const char *)sqlite3_column_text(row, column);
@@ -123,11 +123,11 @@ static enum frame_kind kind_of(const char *text)
 {
 	enum frame_kind kind = FRAME_NATIVE;
 
-	frame_kind_parse(text, &kind); /* of what is none nothing is told */
+	frame_kind_parse(text, &kind); /* an unknown kind keeps the default */
 	return kind;
 }
 
-/* The frame belongs to the stack at hand, or begins the next. */
+/* Add the frame to the current stack, or start the next one. */
 static int take_stack(struct reading *reading, int64_t above)
 {
 	struct profile *profile = &reading->profile;
@@ -193,9 +193,9 @@ static int read_stack(struct stacks *stacks, int64_t stack, struct reading *read
 	return r;
 }
 
-/* ---- As text ---- */
+/* ---- Text ---- */
 
-/* A name on one line; where ';' separates it is none of the name. */
+/* Write a name on one line; replace ';' if it is the separator. */
 static int put_name(struct sql_text *text, const char *name, enum form form)
 {
 	const utf8proc_uint8_t *at = (const utf8proc_uint8_t *)(name && *name ? name : "[unnamed]");
@@ -242,7 +242,7 @@ static int put_frame(struct sql_text *text, const struct profile_frame *frame, e
 	return r;
 }
 
-/* Folded: outermost first, ';' between. As text: innermost first, a line each. */
+/* Folded: outermost first, separated by ';'. Text: innermost first, one per line. */
 static int put_path(struct sql_text *text, const struct profile *profile, const int32_t *path, size_t n, enum form form)
 {
 	int r = 0;
@@ -303,9 +303,9 @@ static int make_text(struct stacks *stacks, int64_t stack, enum form form, char 
 	return r < 0 ? r : text_of(&reading.profile, 0, form, ret);
 }
 
-/* ---- The functions ---- */
+/* ---- Functions ---- */
 
-/* Takes the text over. */
+/* Takes ownership of text. */
 static void cache_text(struct kept *kept, int64_t stack, char *text)
 {
 	if (strlen(text) > MAX_KEPT_BYTES) {
@@ -387,7 +387,7 @@ int stack_functions_register(sqlite3 *db)
 	if (!stacks)
 		return SQLITE_NOMEM;
 	stacks->db = db;
-	/* The one that owns goes first: on failure SQLite frees what it was given. */
+	/* Register the function that owns the data first: on failure SQLite frees it. */
 	code = sqlite3_create_function_v2(db, "folded", 1, SQLITE_UTF8, stacks, call_folded, NULL, NULL, stacks_free);
 	if (code == SQLITE_OK)
 		code = sqlite3_create_function_v2(db, "stack_text", 1, SQLITE_UTF8, stacks, call_text, NULL, NULL,

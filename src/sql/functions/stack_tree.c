@@ -24,7 +24,7 @@ struct stack_tree {
 	struct profile profile;
 	struct ids frame_ids, stack_ids;
 	size_t frames_allocated, stacks_allocated;
-	struct ids inlined_into; /* by frame: 0 none; while loading */
+	struct ids inlined_into; /* by frame: 0: none; only while loading */
 	char **strings;
 	size_t n_strings, strings_allocated;
 };
@@ -57,7 +57,7 @@ static int32_t ids_find(const struct ids *ids, int64_t id)
 	return -1;
 }
 
-/* A column's text; NULL stays NULL. The same as the row before has is not kept twice. */
+/* Copy a column's text; NULL stays NULL. Reuse the previous row's text if equal. */
 static int take_text(struct stack_tree *tree, sqlite3_stmt *row, int column, const char *before, const char **ret)
 {
 	const char *text = (const char *)sqlite3_column_text(row, column);
@@ -82,7 +82,7 @@ static enum frame_kind kind_of(const char *text)
 {
 	enum frame_kind kind = FRAME_NATIVE;
 
-	frame_kind_parse(text, &kind); /* of what is none nothing is told */
+	frame_kind_parse(text, &kind); /* an unknown kind keeps the default */
 	return kind;
 }
 

@@ -29,7 +29,7 @@ static void refuse(sqlite3_context *context, int error, const regex_t *regex, co
 	sqlite3_free(sentence);
 }
 
-/* NULL: said why. */
+/* NULL: an error was set. */
 static regex_t *compile(sqlite3_context *context, const char *pattern, int flags)
 {
 	regex_t *regex;
@@ -68,7 +68,7 @@ static void call_regexp(sqlite3_context *context, int n, sqlite3_value **argumen
 	if (!regex)
 		return;
 	sqlite3_result_int(context, regexec(regex, text, 0, NULL, 0) == 0);
-	if (made) /* last: it may be freed at once */
+	if (made) /* last, because SQLite may free it at once */
 		sqlite3_set_auxdata(context, 0, made, regex_free);
 }
 

@@ -43,9 +43,9 @@ static const char *const unit_names[N_UNITS] = {
 /* Years 1 to 9999. */
 static const double first_time = -62135596800.0, last_time = 253402300799.0;
 
-/* ---- From a value to seconds ---- */
+/* ---- Value to seconds ---- */
 
-/* "Z", "+02:00", "" in seconds; false: none of these. */
+/* Parse "Z", "+02:00" or "" as seconds; false: another text. */
 static bool parse_zone(const char *text, double *ret)
 {
 	int hours, minutes = 0, n = 0;
@@ -127,7 +127,7 @@ static struct tm parts_of(double seconds)
 	return tm;
 }
 
-/* ISO 8601: the week that holds the year's first Thursday is its first. */
+/* ISO 8601: week 1 contains the year's first Thursday. */
 static int iso_week(const struct tm *tm)
 {
 	char text[8];
@@ -227,7 +227,7 @@ static void call_date_part(sqlite3_context *context, int n, sqlite3_value **argu
 		part(context, unit, seconds);
 }
 
-/* ---- Beginnings of units ---- */
+/* ---- Start of a unit ---- */
 
 static double truncated(enum unit unit, double seconds)
 {
@@ -265,7 +265,7 @@ static void call_date_trunc(sqlite3_context *context, int n, sqlite3_value **arg
 		sqlite3_result_double(context, truncated(unit, seconds));
 }
 
-/* Buckets of any length, from 1970 on. */
+/* Buckets of any length, counted from 1970. */
 static void call_time_bucket(sqlite3_context *context, int n, sqlite3_value **arguments)
 {
 	double length = sqlite3_value_double(arguments[0]), seconds;
@@ -280,7 +280,7 @@ static void call_time_bucket(sqlite3_context *context, int n, sqlite3_value **ar
 		sqlite3_result_double(context, floor(seconds / length) * length);
 }
 
-/* ---- Now, and texts ---- */
+/* ---- Now, and text ---- */
 
 static void call_now(sqlite3_context *context, int n, sqlite3_value **arguments)
 {
@@ -343,7 +343,7 @@ static const enum unit units[N_UNITS] = {
 #define PART(name_, unit_, what_) { name_, 1, name_ "(timestamp): " what_, PURE, (void *)&units[unit_], call_part, NULL, NULL }
 
 const struct sql_function time_functions[] = {
-	/* Deterministic as far as SQLite is concerned: it asks once in each run of a statement. */
+	/* SQLite may treat now() as deterministic: it calls it once per run of a statement. */
 	{ "now", 0, "now(): seconds since 1970, with their fraction", SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY, NULL,
 	  call_now, NULL, NULL },
 	PART("year", UNIT_YEAR, "its year, UTC"),
