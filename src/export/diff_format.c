@@ -6,7 +6,7 @@
 
 enum { MAX_TEXT = 32 };
 
-/* Changes from which a shade begins. */
+/* Smallest change of each shade. */
 static const double shade_from[DIFF_SHADES] = { 0.005, 0.03, 0.1, 0.3, 1 };
 
 int diff_shade(const struct diff_box *box)
@@ -14,7 +14,7 @@ int diff_shade(const struct diff_box *box)
 	double change = box->change;
 	int shade = 0;
 
-	/* Less is a smaller number than more: half and twice are as far apart. */
+	/* Use the ratio for decreases, so that half and double get the same shade. */
 	if (change < 0)
 		change = change > -1 ? 1 / (1 + change) - 1 : INFINITY;
 	while (shade < DIFF_SHADES && change >= shade_from[shade])

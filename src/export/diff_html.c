@@ -19,13 +19,13 @@
 #include "src/export/html_page.h"
 #include "src/export/names.h"
 
-#define WHOLE 1e9 /* the value of the root */
+#define WHOLE 1e9 /* value of the root */
 
 struct data {
 	const struct diff_picture *picture;
 	FILE *out;
-	uint32_t *boxes;     /* of the picture, those that are there, callers first */
-	uint32_t *number_of; /* by box of the picture; UINT32_MAX: not there */
+	uint32_t *boxes;     /* shown boxes of the picture, callers first */
+	uint32_t *number_of; /* box of the picture -> number; UINT32_MAX: hidden */
 	size_t n;
 	uint32_t *depth; /* by box of the picture */
 	struct names names, places;
@@ -85,7 +85,7 @@ static int number_names(struct data *data)
 
 /* ---- JSON ---- */
 
-/* One column: "name":[...] */
+/* Write a column: "name":[...] */
 static void put_column(const struct data *data, const char *name, int64_t (*at)(const struct data *data, size_t i))
 {
 	fprintf(data->out, "\"%s\":[", name);
@@ -151,7 +151,7 @@ static void put_strings(const struct data *data)
 	}
 }
 
-/* What has been said to a stream of memory, as a string. */
+/* Write the contents of a memory stream as a string. */
 static int put_said(FILE *said, char **text, FILE *out)
 {
 	CLEANUP(freep) char *owned = NULL;

@@ -27,12 +27,12 @@ enum {
 	PADDING = 3,
 	MIN_COLUMNS = 3,
 	SIGN_COLUMNS = 2,
-	PIXEL = 10000,  /* positions are integers, so that neighbours meet and no locale matters */
-	COLUMN = 66300, /* width of a character of the 11 pixel monospaced font */
+	PIXEL = 10000,  /* integer positions: neighbours touch, and locales do not matter */
+	COLUMN = 66300, /* width of a character in an 11 pixel monospaced font */
 	LEGEND_STEP = 26,
 };
 
-/* Strongest last; and what has not changed. What is less has stripes: hue alone does not reach every eye. */
+/* From unchanged to the strongest change. Decreases have stripes, because not everyone distinguishes hues. */
 static const char diff_style[] =
 	".flame .d0 { fill: #e6e6e6; }\n"
 	".flame .m1 { fill: #fde3dd; } .flame .m2 { fill: #f9c8be; } .flame .m3 { fill: #f5a799; }\n"
@@ -56,7 +56,7 @@ struct layout {
 	FILE *out;
 	uint32_t *first_child, *next_sibling; /* by box; 0: none */
 	uint32_t *depth;
-	double *starts; /* by box: where it begins, in its unit */
+	double *starts; /* by box: start, in its unit */
 	uint32_t max_depth;
 };
 
@@ -79,7 +79,7 @@ static int compare_boxes(const void *a, const void *b, void *context)
 	return order != 0 ? order : left < right ? -1 : left > right;
 }
 
-/* Siblings in order of their names: taken from the last on, each is put in front. */
+/* Sort siblings by name: insert each in front, from the last name to the first. */
 static int link_boxes(struct layout *layout)
 {
 	const struct diff_picture *picture = layout->picture;
@@ -118,7 +118,7 @@ static void place_boxes(struct layout *layout)
 	}
 }
 
-/* In units of 1/PIXEL from the left edge of all boxes. */
+/* Position in 1/PIXEL from the left edge of all boxes. */
 static uint64_t position(const struct layout *layout, double value)
 {
 	const double full = (double)(WIDTH - 2 * MARGIN) * PIXEL;
@@ -127,7 +127,7 @@ static uint64_t position(const struct layout *layout, double value)
 	return (uint64_t)llround(MIN(MAX(at, 0), full));
 }
 
-/* "d0", "m3", "l1". */
+/* Class such as "d0", "m3", "l1". */
 static void put_class(const struct layout *layout, const struct diff_box *box)
 {
 	int shade = diff_shade(box);
@@ -180,7 +180,7 @@ static void put_box(const struct layout *layout, uint32_t at)
 	fputs("</g>\n", out);
 }
 
-/* Callers first, as the script wants them. */
+/* Callers first, as the script expects. */
 static void put_boxes(const struct layout *layout)
 {
 	uint32_t at = 0;

@@ -5,7 +5,7 @@
 #include "base/util.h"
 
 enum {
-	SMALLEST_SHARE = 20000, /* one of so many */
+	SMALLEST_SHARE = 20000, /* of the whole: 1/20000 */
 	SMALLEST_SHARE_OF_MANY = 1250,
 	MANY_BOXES = 50000,
 };

@@ -16,7 +16,7 @@ const struct exporter *exporter_by_name(const char *name)
 	return NULL;
 }
 
-/* Bytes of the longest of the space-separated endings that path ends in, with a name before it; 0: of none. */
+/* Length of the longest of the space-separated file name extensions that fits path; 0: none. */
 static size_t longest_ending(const char *path, const char *endings)
 {
 	size_t n_path = strlen(path), longest = 0;

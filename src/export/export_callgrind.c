@@ -15,7 +15,7 @@
 #include "src/export/graph.h"
 #include "src/export/names.h"
 
-/* Names that were written once go by number from then on. */
+/* A name is written once; later references use its number. */
 struct numbers {
 	uint32_t *of_function;
 	bool *is_written; /* by number */
@@ -24,7 +24,7 @@ struct numbers {
 struct writer {
 	const struct call_graph *graph;
 	FILE *out;
-	bool by_weight; /* whether there are weights at all */
+	bool by_weight; /* the profile has weights */
 	struct numbers objects, files, functions;
 };
 
@@ -55,7 +55,7 @@ static const char *file_of(const struct graph_function *function)
 	return function->file ?: "???";
 }
 
-/* ---- Numbers of names ---- */
+/* ---- Numbers for names ---- */
 
 static int number_texts(const struct call_graph *graph, const char *(*text_of)(const struct graph_function *function),
 			struct numbers *ret)
@@ -68,7 +68,7 @@ static int number_texts(const struct call_graph *graph, const char *(*text_of)(c
 	return r;
 }
 
-/* @text_of: NULL: each function has a name of its own. */
+/* @text_of NULL: each function has its own name. */
 static int number_names(const struct call_graph *graph, const char *(*text_of)(const struct graph_function *function),
 			struct numbers *ret)
 {
@@ -97,7 +97,7 @@ static void put_text(FILE *out, const char *text)
 		text_put(out, c);
 }
 
-/* "fn=(7) name (place)", or "fn=(7)" where that has been said. @place: NULL: none. */
+/* "fn=(7) name (place)", or "fn=(7)" if already written. @place NULL: none. */
 static void put_name(const struct writer *writer, const char *key, struct numbers *numbers, uint32_t function,
 		     const char *text, const char *place, const char *suffix)
 {
@@ -144,7 +144,7 @@ static void put_call(struct writer *writer, const struct graph_call *call)
 	put_cost(writer, call->line, call->samples, call->weight);
 }
 
-/* Costs and calls are both in the order of functions. */
+/* Costs and calls are both sorted by function. */
 static void put_body(struct writer *writer)
 {
 	const struct call_graph *graph = writer->graph;
@@ -165,7 +165,7 @@ static void put_body(struct writer *writer)
 	}
 }
 
-/* An event's name is one word. */
+/* An event's name must be one word. */
 static void put_event(FILE *out, const char *unit)
 {
 	for (; *unit; unit++)

@@ -38,13 +38,13 @@ enum {
 	MAX_LEVELS = 512,
 	OUTER_LEVELS = 128,
 	LEFT_OUT = 256
-}; /* what is left out of a deep stack is a multiple of the last */
+}; /* the number of calls omitted from a deep stack is a multiple of LEFT_OUT */
 enum { TICK_NS = 125, MICROSECOND_DECIMALS = 3, IDS_BYTES = 64, EVENT_BYTES = IDS_BYTES + 2 * TEXT_FIXED_BYTES + 32 };
 
-/* Before a sample. There may be millions, so nothing is lost to alignment. */
+/* The change before a sample. Packed, because there may be millions. */
 struct __attribute__((packed, aligned(4))) step {
-	uint64_t end;      /* of what does not go on, in ticks */
-	uint32_t n_shared; /* slices that go on, outermost ones */
+	uint64_t end;      /* end of the slices that end, in ticks */
+	uint32_t n_shared; /* outermost slices that continue */
 };
 
 struct slice {
@@ -56,15 +56,15 @@ struct track {
 	FILE *out;
 	const struct timeline *timeline;
 	struct label_text {
-		char *text; /* the rest of an event */
+		char *text; /* remaining text of an event */
 		size_t n_bytes;
-	} * names; /* by label; behind these, of LEFT_OUT calls left out, of twice as many ... */
+	} * names; /* by label; after these, names for LEFT_OUT omitted calls, for twice as many, ... */
 	size_t n_names;
-	uint64_t origin_ns;   /* what times are counted from */
-	uint64_t cursor_ns;   /* where the last sample ends, from there */
-	char ids[IDS_BYTES];  /* the thread's text */
-	struct step *steps;   /* of the thread, one for each sample and one for its end */
-	struct slice *slices; /* by level, what begins with the sample at hand */
+	uint64_t origin_ns;   /* origin of times */
+	uint64_t cursor_ns;   /* end of the last sample, relative to the origin */
+	char ids[IDS_BYTES];  /* text of the current thread */
+	struct step *steps;   /* of the thread: one per sample, and one for its end */
+	struct slice *slices; /* by level: slices that begin with the current sample */
 	bool has_events;
 };
 
@@ -84,7 +84,7 @@ static void track_done(struct track *track)
 
 /* ---- Events ---- */
 
-/* The stream is nobody else's. */
+/* No other thread uses the stream. */
 static void put(struct track *track, const char *text)
 {
 	fputs_unlocked(text, track->out);
@@ -109,7 +109,7 @@ static int put_thread_name(struct track *track, const char *event, const char *n
 	return 0;
 }
 
-/* The slices from one level on, callers first. The first event of a file has no comma before it. */
+/* Write the slices from one level on, callers first. The first event has no preceding comma. */
 static void put_slices(struct track *track, uint32_t first, uint32_t n, uint64_t begin)
 {
 	char event[EVENT_BYTES], time[TEXT_FIXED_BYTES];
@@ -167,14 +167,14 @@ static int add_names(struct track *track)
 
 /* ---- Deep stacks ---- */
 
-/* How many calls of a stack of that depth are left out, behind the outermost ones. */
+/* Number of omitted calls in a stack of this depth, after the outermost ones. */
 static uint32_t n_left_out(uint32_t depth)
 {
-	/* One more slice says so. */
+	/* Another slice shows the number. */
 	return depth <= MAX_LEVELS ? 0 : (depth - MAX_LEVELS + LEFT_OUT) / LEFT_OUT * LEFT_OUT;
 }
 
-/* How many slices the outermost calls of a stack make, down to that depth: a call that is left out makes none. */
+/* Number of slices of the outermost calls down to a depth; omitted calls have none. */
 static uint32_t level_of(uint32_t depth, uint32_t left_out)
 {
 	if (left_out == 0 || depth <= OUTER_LEVELS)
@@ -182,7 +182,7 @@ static uint32_t level_of(uint32_t depth, uint32_t left_out)
 	return depth < OUTER_LEVELS + left_out ? OUTER_LEVELS : depth - left_out + 1;
 }
 
-/* The name of the slice that stands for them. */
+/* Label of the slice that replaces omitted calls. */
 static uint32_t left_out_name(const struct call_tree *tree, uint32_t left_out)
 {
 	return (uint32_t)tree->labels.n_items + left_out / LEFT_OUT - 1;
@@ -197,7 +197,7 @@ static uint32_t outwards(const struct node *nodes, uint32_t node, uint32_t n_cal
 
 /* ---- Samples ---- */
 
-/* When the time begins that a sample stands for. */
+/* Start of the time that a sample covers. */
 static uint64_t start_of(const struct track *track, const struct profile_sample *sample)
 {
 	uint64_t since = sample->time_ns > track->origin_ns ? sample->time_ns - track->origin_ns : 0;
@@ -212,7 +212,7 @@ static uint64_t ticks(uint64_t ns)
 	return (ns + TICK_NS / 2) / TICK_NS;
 }
 
-/* Moves the cursor to where a sample's time begins. Returns whether that leaves a gap. */
+/* Move the cursor to the start of a sample. Returns whether that leaves a gap. */
 static bool begin_sample(struct track *track, const struct profile_sample *sample)
 {
 	uint64_t start = start_of(track, sample);
@@ -223,13 +223,13 @@ static bool begin_sample(struct track *track, const struct profile_sample *sampl
 	return true;
 }
 
-/* Whether a sample, at the cursor, lasts longer than what ends before it leaves free. */
+/* Whether a sample at the cursor is long enough for a slice. */
 static bool is_drawn(const struct track *track, const struct profile_sample *sample)
 {
 	return ticks(track->cursor_ns + sample->weight) > ticks(track->cursor_ns) + 1;
 }
 
-/* How many calls, outermost ones, two nodes have in common. */
+/* Number of outermost calls that two nodes share. */
 static uint32_t shared_depth(const struct node *nodes, uint32_t one, uint32_t other)
 {
 	while (one != other) {
@@ -241,7 +241,7 @@ static uint32_t shared_depth(const struct node *nodes, uint32_t one, uint32_t ot
 	return nodes[one].depth;
 }
 
-/* How many slices, outermost ones, the stacks of two nodes have in common. */
+/* Number of outermost slices that the stacks of two nodes share. */
 static uint32_t shared_levels(const struct node *nodes, uint32_t one, uint32_t other)
 {
 	uint32_t depth = shared_depth(nodes, one, other);
@@ -251,7 +251,7 @@ static uint32_t shared_levels(const struct node *nodes, uint32_t one, uint32_t o
 							  : MIN(depth, (uint32_t)OUTER_LEVELS);
 }
 
-/* What ends where. */
+/* Plan which slices end at each sample. */
 static void plan_thread(struct track *track, const struct timeline_thread *thread)
 {
 	const struct node *nodes = track->timeline->tree->nodes;
@@ -274,7 +274,7 @@ static void plan_thread(struct track *track, const struct timeline_thread *threa
 	}
 }
 
-/* What begins with a sample. A slice ends at the first step that shares less than its level. */
+/* Write the slices that begin with a sample. A slice ends at the first step that shares fewer levels. */
 static void put_sample(struct track *track, uint32_t node, const struct step *step)
 {
 	const struct call_tree *tree = track->timeline->tree;
@@ -372,7 +372,7 @@ static int write_chrome(const struct profile *profile, const struct export_optio
 	int r;
 
 	if (profile->unit || (profile->n_totals > 0 && !profile_has_weights(profile)))
-		return -ENOTSUP; /* numbers have no length */
+		return -ENOTSUP; /* counts have no duration */
 	if (profile->n_samples == 0)
 		return -ENODATA;
 	r = timeline_new(profile, options, &timeline);

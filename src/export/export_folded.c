@@ -31,7 +31,7 @@ static void line_done(struct line *line)
 	free(line->ends);
 }
 
-/* Make name the frame at depth (>= 1) and drop what was below. */
+/* Set the frame at a depth >= 1, and drop deeper ones. */
 static int line_set(struct line *line, uint32_t depth, const char *name)
 {
 	size_t start = depth > 1 ? line->ends[depth - 1] + 1 : 0;
@@ -51,7 +51,7 @@ static int line_set(struct line *line, uint32_t depth, const char *name)
 	return 0;
 }
 
-/* What numbers are: so much weight is 1; 0: they are samples. */
+/* The weight that counts as 1; 0: count samples. */
 static uint64_t scale_of(const struct profile *profile)
 {
 	if (!profile_weights_differ(profile))
@@ -59,7 +59,7 @@ static uint64_t scale_of(const struct profile *profile)
 	return profile->unit ? 1 : NS_IN_US;
 }
 
-/* A node's own number. Rounding goes on from node to node, so that all of them add up. @sum: of weights before it. */
+/* A node's self value. Rounding errors carry over, so that the sum is right. @sum: of the weights before it. */
 static uint64_t own_value(const struct call_tree *tree, uint32_t node, uint64_t scale, uint64_t *sum)
 {
 	uint64_t before = *sum;

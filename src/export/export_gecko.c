@@ -24,7 +24,7 @@ static const struct {
 
 /* ---- Threads ---- */
 
-/* What the graph of a thread's activity is made of. */
+/* Data for the graph of a thread's activity. */
 static void put_cpu_times(struct json *json, const struct timeline *timeline, const struct timeline_thread *thread)
 {
 	to_json_key(json, "threadCPUDelta");
@@ -113,7 +113,7 @@ static void put_thread(struct gecko *gecko, const struct timeline_thread *thread
 	to_json_object_end(json);
 }
 
-/* ---- The whole ---- */
+/* ---- Document ---- */
 
 static void put_categories(struct json *json)
 {

@@ -24,13 +24,13 @@ typedef Perftools__Profiles__ValueType value_type;
 
 enum { MAX_VALUES = 2, MAX_LABELS = 8, NO_STACK = 0, REST = 1 };
 
-/* What samples have in common. */
+/* What samples of an entry have in common. */
 struct entry {
 	int32_t pid, tid, stack;
 	uint8_t verdict, state, gil, gc;
-	bool has_words; /* the four are known */
+	bool has_words; /* verdict, state, gil and gc are known */
 	uint64_t samples, weight;
-	const struct profile_thread *thread; /* NULL: not known */
+	const struct profile_thread *thread; /* NULL: unknown */
 };
 
 struct writing {
@@ -40,11 +40,11 @@ struct writing {
 	struct entry *entries;
 	size_t n_entries;
 	struct path path;
-	struct call_tree *tree; /* where small nodes are left out; else NULL */
+	struct call_tree *tree; /* only if small nodes are dropped; otherwise NULL */
 	uint32_t *nodes;
 	uint64_t *locations;
 	size_t locations_allocated;
-	size_t n_values; /* 1: nothing weighs */
+	size_t n_values; /* 1: no weights */
 };
 
 static void writing_done(struct writing *writing)
@@ -57,7 +57,7 @@ static void writing_done(struct writing *writing)
 	free(writing->locations);
 }
 
-/* ---- Samples that agree ---- */
+/* ---- Equal samples ---- */
 
 static int compare_entries(const void *a, const void *b)
 {
@@ -94,7 +94,7 @@ static void entries_of_samples(struct writing *writing)
 	writing->n_entries = profile->n_samples;
 }
 
-/* Totals of a thread stand side by side. */
+/* Totals of a thread are adjacent. */
 static void entries_of_totals(struct writing *writing)
 {
 	const struct profile *profile = writing->profile;
@@ -142,22 +142,22 @@ static int collect_entries(struct writing *writing)
 	return 0;
 }
 
-/* ---- Their stacks ---- */
+/* ---- Stacks ---- */
 
-/* How many of the path from here on are one place, innermost first; each alone where the path is turned round. */
+/* Number of frames from here on that are inlined into each other, innermost first; always 1 if the path is inverted. */
 static unsigned count_inlined(const struct writing *writing, size_t at)
 {
 	const int32_t *frames = writing->path.frames;
 	unsigned n = 1;
 
-	/* frames[at] is the innermost, its caller stands before it. */
+	/* frames[at] is the innermost; its caller precedes it. */
 	while (!writing->options->inverted && at >= n &&
 	       writing->profile->frames[frames[at - n + 1]].inlined_into == frames[at - n])
 		n++;
 	return n;
 }
 
-/* Cut the path at its node where small nodes are left out. @ret_rest: nothing stays of it. */
+/* Shorten the path to its node if small nodes are dropped. @ret_rest: nothing remains. */
 static void cut_path(struct writing *writing, int32_t stack, bool *ret_rest)
 {
 	uint32_t node = writing->tree ? writing->nodes[stack + 1] : 0;
@@ -198,7 +198,7 @@ static int put_locations(struct writing *writing, int32_t stack, size_t *ret)
 	return r;
 }
 
-/* ---- Their labels ---- */
+/* ---- Labels ---- */
 
 struct label_list {
 	struct pprof *pprof;
@@ -276,7 +276,7 @@ static int put_entry(struct writing *writing, const struct entry *entry)
 	return pprof_put(&writing->pprof, &PPROF_PIECE(.n_sample = 1, .sample = &samples));
 }
 
-/* ---- The whole ---- */
+/* ---- Profile ---- */
 
 static int value_type_of(struct pprof *pprof, const char *type, const char *unit, value_type *ret)
 {

@@ -83,7 +83,7 @@ static int put_string(FILE *out, const char *text)
 	return 0;
 }
 
-/* ('file', line, 'name'); '~' is what pstats has for no file. */
+/* ('file', line, 'name'); pstats writes '~' for no file. */
 static int put_key(FILE *out, const struct graph_function *function)
 {
 	int r;
@@ -104,7 +104,7 @@ static void put_times(FILE *out, uint64_t samples, uint64_t self_weight, uint64_
 	put_seconds(out, weight);
 }
 
-/* By callee, then by caller; nobody's callers are of interest but functions'. */
+/* Sort by callee, then by caller; only functions have callers. */
 static int compare_calls(const void *a, const void *b)
 {
 	const struct graph_call *left = a, *right = b;
@@ -116,7 +116,7 @@ static int compare_calls(const void *a, const void *b)
 	return (left->line > right->line) - (left->line < right->line);
 }
 
-/* All calls of the one by the other, wherever they stand; *at moves behind them. */
+/* Add up all calls from one function to another; *at moves past them. */
 static struct graph_call add_up(const struct call_graph *graph, size_t *at)
 {
 	struct graph_call sum = graph->calls[(*at)++];
@@ -158,7 +158,7 @@ static int put_functions(FILE *out, const struct call_graph *graph)
 	size_t call = 0;
 
 	fputc('{', out);
-	/* "all" is no function, and has no callers. */
+	/* "all" is no function, so it has no callers. */
 	for (uint32_t i = 1; i < graph->n_functions; i++) {
 		const struct graph_function *function = &graph->functions[i];
 		int r;

@@ -69,7 +69,7 @@ static void put_stacks(struct json *json, const struct timeline *timeline, const
 	to_json_array_end(json);
 }
 
-/* Returns their sum. */
+/* Returns the sum of the weights. */
 static uint64_t put_weights(struct json *json, const struct timeline *timeline, const struct timeline_thread *thread)
 {
 	uint64_t sum = 0;
@@ -107,7 +107,7 @@ static void put_head(struct json *json, const struct profile *profile, const str
 	CLEANUP(freep) char *name = NULL;
 	const char *title = options->title ?: profile->run.command ?: "probing";
 
-	/* There is no unit for numbers of events: what they are stands in the name. */
+	/* speedscope has no unit for counts of events, so put the unit into the name. */
 	if (profile->unit && asprintf(&name, "%s (%s)", title, profile->unit) < 0)
 		name = NULL;
 	to_json_put_string(json, "$schema", "https://www.speedscope.app/file-format-schema.json");

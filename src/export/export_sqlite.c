@@ -27,7 +27,7 @@ static const char *type_of(sqlite3_stmt *rows, int column)
 	return type ? type : "";
 }
 
-/* Its columns as they are read. */
+/* Create a table with the columns of sample. */
 static int create_sample(sqlite3 *from, sqlite3 *to)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *rows = NULL;
@@ -50,14 +50,14 @@ static int create_sample(sqlite3 *from, sqlite3 *to)
 	return r;
 }
 
-/* What blocks of samples are kept in is of no use without us. */
+/* Omit the blocks of samples: other tools cannot read them. */
 static const char tables_sql[] =
 	"SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
 	" AND name NOT LIKE 'sample!_block%' ESCAPE '!'";
 
 /*
- * The sum of what was there is not that of what is here. Recordings of before have absolute kernel addresses, which
- * tell where that boot had put the kernel.
+ * Remove the checksum, which no longer matches. Older recordings have absolute kernel addresses, which reveal the
+ * kernel's base address.
  */
 static const char leave_out_sql[] = "DELETE FROM counter WHERE name = '" STORE_SEAL "';"
 				    "UPDATE frame SET address = NULL WHERE kind = 'kernel' AND address < 0";
@@ -102,7 +102,7 @@ static int copy_sqlite(sqlite3 *db, const struct export_options *options, const 
 		r = execute(store_connection(store), "BEGIN");
 	if (r < 0)
 		return r;
-	r = execute(db, "BEGIN"); /* one that is being recorded is as it was at one moment */
+	r = execute(db, "BEGIN"); /* a consistent snapshot, even while it is being recorded */
 	if (r >= 0)
 		r = copy_all(db, store_connection(store), options);
 	if (r >= 0)

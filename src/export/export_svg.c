@@ -27,16 +27,16 @@ enum {
 	HEAD_HEIGHT = 56,
 	BOX_HEIGHT = 16,
 	BOX_PITCH = 17,
-	BASELINE = 12, /* of a box's text, from its top */
+	BASELINE = 12, /* of a box's text, from the box's top */
 	PADDING = 3,
 	MIN_COLUMNS = 3,
 	LEGEND_STEP = 84,
 	N_SHADES = 8,
 	PIXEL = 10000,
-	COLUMN = 66300, /* width of a character of the 11 pixel monospaced font */
+	COLUMN = 66300, /* width of a character in an 11 pixel monospaced font */
 };
 
-/* Letters of classes in svg_style.css. */
+/* Class letters in svg_style.css. */
 static const char kinds[LABEL_N_KINDS] = {
 	[LABEL_PYTHON] = 'p', [LABEL_BUILTIN] = 'b', [LABEL_NATIVE] = 'n', [LABEL_KERNEL] = 'k',
 	[LABEL_TASK] = 'g',   [LABEL_WAIT] = 'w',    [LABEL_GROUP] = 'g',
@@ -46,13 +46,13 @@ struct picture {
 	const struct call_tree *tree;
 	struct drawn drawn;
 	FILE *out;
-	const char *unit; /* of weights, where they are not time; NULL: they are */
-	bool inverted;    /* begins with leaves */
+	const char *unit; /* unit of weights; NULL: time */
+	bool inverted;    /* leaves at the root */
 	bool has_kind[LABEL_N_KINDS];
-	uint64_t *starts; /* by depth: where the box there begins */
+	uint64_t *starts; /* by depth: start of the box */
 };
 
-/* What part of the whole a value is, in units of 1/@of. */
+/* A value's share of the whole, in units of 1/@of. */
 static uint64_t share(const struct picture *picture, uint64_t value, uint64_t of)
 {
 	if (picture->drawn.all == 0)
@@ -92,7 +92,7 @@ static void put_amount(const struct picture *picture, uint64_t samples, uint64_t
 	}
 }
 
-/* "file:first-last · module", as far as known; a line of its own. */
+/* "file:first-last · module" as far as known, on its own line. */
 static void put_place(FILE *out, const struct label *label)
 {
 	if (!label->file && !label->module)
@@ -135,7 +135,7 @@ static void put_box(const struct picture *picture, uint32_t node, uint64_t start
 	FILE *out = picture->out;
 	unsigned columns = 0;
 
-	if (node == 0) { /* also where there is no sample at all */
+	if (node == 0) { /* also without any samples */
 		x = 0;
 		width = full;
 	}
@@ -159,9 +159,8 @@ static void put_box(const struct picture *picture, uint32_t node, uint64_t start
 }
 
 /*
- * Children stand side by side from their caller's left edge; what is left
- * over at the right is the caller's own time. starts[d] is where the next
- * box at depth d begins.
+ * Children are adjacent from their caller's left edge; the rest at the right is the caller's self time. starts[d] is
+ * the start of the next box at depth d.
  */
 static int put_boxes(struct picture *picture)
 {

@@ -17,18 +17,18 @@
 struct folding {
 	struct call_tree *tree;
 	const struct profile *profile;
-	const struct profile_thread **threads; /* sorted by pid and tid */
+	const struct profile_thread **threads; /* sorted by PID and TID */
 	const struct export_options *options;
 	bool by_process, by_thread;
-	uint32_t *order;   /* of the profile's totals, as entries */
-	uint32_t *node_of; /* by order: where they went; NULL: nobody asks */
-	struct path path;  /* of the entry at hand */
-	/* The nodes of the path last folded, outermost first, groups left out. */
+	uint32_t *order;   /* indices of the profile's totals, in order */
+	uint32_t *node_of; /* by index in order: the node; NULL: not requested */
+	struct path path;  /* path of the current entry */
+	/* Nodes of the last path, outermost first, without groups. */
 	uint32_t *nodes;
 	size_t n_nodes, nodes_allocated;
-	uint32_t group; /* the node that stacks of the current group hang under */
+	uint32_t group; /* parent of the current group's stacks */
 	size_t next_thread;
-	uint32_t *node_of_stack; /* by index + 1; NULL: nobody asks */
+	uint32_t *node_of_stack; /* by index + 1; NULL: not requested */
 };
 
 static int enter_group(struct folding *folding, uint32_t parent, const char *name, int32_t id, uint32_t *ret)
@@ -40,7 +40,7 @@ static int enter_group(struct folding *folding, uint32_t parent, const char *nam
 	return r < 0 ? r : call_tree_enter(folding->tree, parent, label, ret);
 }
 
-/* Makes folding->group the node of the entry's process and thread. */
+/* Set folding->group to the node of the entry's process and thread. */
 static int change_group(struct folding *folding, const struct fold_entry *last, const struct fold_entry *entry)
 {
 	const struct profile_thread *thread = fold_find_thread(folding->threads, folding->profile->n_threads,
@@ -81,7 +81,7 @@ static int append_node(struct folding *folding, uint32_t node)
 	return 0;
 }
 
-/* Nodes for a path, by the labels of its frames; *ret is the innermost. */
+/* Find or create the nodes for a path by its frames' labels; *ret is the innermost. */
 static int fold_path(struct folding *folding, uint32_t *ret)
 {
 	struct call_tree *tree = folding->tree;
@@ -186,7 +186,7 @@ static int fold(struct folding *folding)
 	return r < 0 ? r : call_tree_finish(folding->tree, folding->options->min_share);
 }
 
-/* What was left out ends where its time stays. */
+/* Map a node that was dropped to the node that received its time. */
 static void move_small(const struct call_tree *tree, uint32_t *nodes, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {

@@ -11,7 +11,7 @@
 
 enum { LIBRARY = 1 }; /* resourceTable.type */
 
-/* ---- Numbers for what is written ---- */
+/* ---- Numbers of strings ---- */
 
 static int add_optional(struct names *names, const char *text, int64_t *ret)
 {
@@ -53,7 +53,7 @@ static int number_stacks(struct gecko *gecko)
 	uint32_t n = 0;
 
 	if (tree->min_share <= 0)
-		return 0; /* with millions of nodes the numbers are most of what this needs */
+		return 0; /* with millions of nodes, the numbers need most of the memory */
 	gecko->stacks = calloc(tree->n_nodes, sizeof *gecko->stacks);
 	if (!gecko->stacks)
 		return -ENOMEM;
@@ -87,7 +87,7 @@ void gecko_done(struct gecko *gecko)
 
 /* ---- Columns ---- */
 
-/* The same number or nothing n times over. */
+/* Put the same number, or null, n times. */
 void gecko_put_same(struct json *json, const char *name, size_t n, int64_t value)
 {
 	to_json_key(json, name);
@@ -114,7 +114,7 @@ void gecko_put_empty(struct json *json, const char *name)
 	gecko_put_same(json, name, 0, 0);
 }
 
-/* ---- Tables of all threads ---- */
+/* ---- Tables shared by all threads ---- */
 
 static void put_strings(struct json *json, const char *key, const struct names *names)
 {
@@ -125,7 +125,7 @@ static void put_strings(struct json *json, const char *key, const struct names *
 	to_json_array_end(json);
 }
 
-/* A column of the numbers under which other texts are among the strings. */
+/* A column of string numbers for another table's texts. */
 static int put_text_numbers(struct gecko *gecko, const char *key, const struct names *names, bool base_names)
 {
 	int r = 0;
@@ -246,7 +246,7 @@ static void put_function_table(struct gecko *gecko)
 	to_json_object_end(json);
 }
 
-/* Each library is a resource of that number. */
+/* Each library is a resource of the same number. */
 static int put_resource_table(struct gecko *gecko)
 {
 	size_t n = gecko->libraries.n;
@@ -294,7 +294,7 @@ static void put_no_symbols(struct json *json)
 	to_json_object_end(json);
 }
 
-/* Strings last: the other tables add theirs. */
+/* Strings come last, because the other tables add some. */
 int gecko_put_shared(struct gecko *gecko)
 {
 	struct json *json = &gecko->json;

@@ -13,16 +13,16 @@
 #include "src/export/fold.h"
 #include "src/export/graph_private.h"
 
-/* Two functions, and how many calls of the one by the other are on the path at hand. */
+/* A pair of functions, and the number of their calls on the current path. */
 struct pair {
 	uint32_t n_active;
 };
 
-/* A node of the path at hand: what it adds to. */
+/* A node of the current path, and what it adds to. */
 struct step {
-	uint32_t plain, function; /* the latter told apart by nesting */
+	uint32_t plain, function; /* function distinguishes nested calls */
 	uint32_t cost;
-	uint32_t call, pair; /* not of the root */
+	uint32_t call, pair; /* the root has none */
 	int line;
 };
 
@@ -30,8 +30,8 @@ struct walk {
 	struct call_graph *graph;
 	const struct call_tree *tree;
 	enum graph_flags flags;
-	uint32_t *of_label;  /* function of each label */
-	uint32_t *nested_as; /* by function: what it is under itself; 0: not made yet */
+	uint32_t *of_label;  /* label -> function */
+	uint32_t *nested_as; /* by function: its nested version; 0: not created yet */
 	uint32_t *n_on_path; /* by function */
 	struct pair *pairs;
 	struct step *path; /* by depth */
@@ -51,9 +51,9 @@ static void walk_done(struct walk *walk)
 	id_map_done(&walk->call_ids);
 }
 
-/* ---- What is found or made ---- */
+/* ---- Find or create ---- */
 
-/* The function of a node that stands under another one of the same. */
+/* The nested version of a function, for a node below another node of the same function. */
 static int nested_function(struct walk *walk, uint32_t plain, uint32_t *ret)
 {
 	struct call_graph *graph = walk->graph;
@@ -78,10 +78,7 @@ static int nested_function(struct walk *walk, uint32_t plain, uint32_t *ret)
 	return 0;
 }
 
-/*
- * The number of what is known by two others; new ones get the next one. The first of two is never 2^32 - 1,
- * so that no key is 0.
- */
+/* Number a pair; new pairs get the next number. The first value is never 2^32 - 1, so no key is 0. */
 static int number(struct id_map *map, uint32_t a, uint32_t b, size_t next, bool *ret_is_new, uint32_t *ret)
 {
 	uint64_t key = ((uint64_t)a + 1) << 32 | b;
@@ -149,7 +146,7 @@ static int find_call(struct walk *walk, const struct step *caller, struct step *
 	return r;
 }
 
-/* ---- The walk ---- */
+/* ---- Traverse ---- */
 
 static void leave(struct walk *walk, size_t depth)
 {
@@ -188,7 +185,7 @@ static void add(struct walk *walk, const struct node *node, const struct step *s
 	add_own(walk, step, is_root, node->weight, node->samples);
 	if (is_root)
 		return;
-	/* Not its own, but its caller's child. */
+	/* Subtract from the caller's self what its child used. */
 	add_own(walk, &walk->path[walk->n_path - 1], walk->n_path == 1, -node->weight, -node->samples);
 	if (walk->pairs[step->pair].n_active++ == 0) {
 		walk->graph->calls[step->call].samples += node->samples;
@@ -196,7 +193,7 @@ static void add(struct walk *walk, const struct node *node, const struct step *s
 	}
 }
 
-/* The line that a node executes, where all of it is on one. */
+/* The line of a node, if all of it is on one line. */
 static int line_of(const struct call_tree *tree, uint32_t node)
 {
 	const struct label *label = call_tree_label(tree, node);
@@ -296,7 +293,7 @@ int call_graph_new(const struct profile *profile, const struct export_options *o
 
 	if (!graph)
 		return -ENOMEM;
-	callers_first.inverted = false; /* who calls whom is the same either way */
+	callers_first.inverted = false; /* the calls are the same in both directions */
 	r = fold_profile(profile, &callers_first, false, &graph->tree);
 	if (r < 0)
 		return r;

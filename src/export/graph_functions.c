@@ -11,7 +11,7 @@
 #include "base/util.h"
 #include "src/export/graph_private.h"
 
-/* What is written the same is the same. */
+/* Functions with equal texts are the same function. */
 static int compare_strings(const char *a, const char *b)
 {
 	return text_compare(a ? a : "", b ? b : "");
@@ -21,7 +21,7 @@ static int compare_functions(const struct graph_function *a, const struct graph_
 {
 	int order = compare_strings(a->name, b->name);
 
-	/* Where the file is not known the module is all there is. */
+	/* Without a file, compare modules. */
 	if (order == 0 && !(flags & GRAPH_MODULES))
 		order = compare_strings(a->file ?: a->module, b->file ?: b->module);
 	if (order == 0 && (flags & GRAPH_MODULES))
@@ -45,7 +45,7 @@ static int compare_labels(const void *a, const void *b, void *context)
 	return order != 0 ? order : (left > right) - (left < right);
 }
 
-/* What each label stands for; groups have no frame. NULL: no memory. */
+/* The function of each label; groups have no frame. NULL: out of memory. */
 static struct graph_function *describe(const struct profile *profile, const struct labels *labels,
 				       enum graph_flags flags)
 {

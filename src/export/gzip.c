@@ -16,7 +16,7 @@ struct gzip {
 	unsigned char chunk[CHUNK_BYTES];
 };
 
-/* Hand on what the stream gives for what it was given. */
+/* Compress the input and pass on the output. */
 static int pump(struct gzip *gzip, int flush)
 {
 	do {
@@ -34,7 +34,7 @@ static ssize_t gzip_write(void *cookie, const char *bytes, size_t n)
 	struct gzip *gzip = cookie;
 
 	gzip->stream.next_in = (unsigned char *)bytes;
-	gzip->stream.avail_in = (unsigned)n; /* stdio's buffer at most */
+	gzip->stream.avail_in = (unsigned)n; /* at most the size of stdio's buffer */
 	if (pump(gzip, Z_NO_FLUSH) < 0) {
 		errno = EIO;
 		return 0; /* not -1: fopencookie(3) */

@@ -7,7 +7,7 @@
 #include "base/util.h"
 #include "src/export/html_page.h"
 
-/* ---- What there is to know ---- */
+/* ---- Aspects ---- */
 
 static int verdict_of(const struct profile_sample *sample)
 {
@@ -52,7 +52,7 @@ static const char *name_of_gc(int value)
 static const struct {
 	const char *name;
 	size_t n_values;
-	int (*value_of)(const struct profile_sample *sample); /* -1: not known */
+	int (*value_of)(const struct profile_sample *sample); /* -1: unknown */
 	const char *(*name_of)(int value);
 } kinds[HTML_N_ASPECTS] = {
 	{ "verdict", VERDICT_N, verdict_of, name_of_verdict },
@@ -108,7 +108,7 @@ static void add_samples(const struct profile *profile, const struct fold_places 
 		size_t cell = node != 0 ? html_sums_find(sums, (uint32_t)sample->thread, boxes->box_of[node])
 					: SIZE_MAX;
 
-		if (cell != SIZE_MAX) /* it is of what is shown */
+		if (cell != SIZE_MAX) /* the box is shown */
 			add_sample(aspects, sample, cell, boxes->drawn.by_weight ? sample->weight : 1);
 	}
 }

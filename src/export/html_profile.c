@@ -26,7 +26,7 @@
 #include "src/export/html_page.h"
 #include "src/export/names.h"
 
-/* By number, from 1 on; 0: none. */
+/* Numbers of strings, from 1 on; 0: none. */
 struct label_strings {
 	uint32_t text, file, module;
 };
@@ -37,10 +37,10 @@ struct data {
 	const struct html_sums *sums;
 	const struct html_aspects *aspects;
 	FILE *out;
-	uint64_t scale;     /* 1 where values are samples */
-	uint32_t *labels;   /* of the tree, of those that are there */
-	uint32_t *label_of; /* its number there, by label of the tree; UINT32_MAX: not there */
-	uint64_t *totals;   /* of functions in all threads, by label of the tree */
+	uint64_t scale;     /* 1 if values are samples */
+	uint32_t *labels;   /* labels of the tree that are used */
+	uint32_t *label_of; /* label of the tree -> number in labels; UINT32_MAX: unused */
+	uint64_t *totals;   /* totals of functions over all threads, by label of the tree */
 	size_t n_labels;
 	struct names strings;
 	struct label_strings *of_labels;
@@ -55,7 +55,7 @@ static void data_done(struct data *data)
 	names_done(&data->strings);
 }
 
-/* ---- What is referred to ---- */
+/* ---- References ---- */
 
 static const struct label *label_at(const struct data *data, size_t i)
 {
@@ -70,7 +70,7 @@ static void number_label(struct data *data, uint32_t label)
 	data->labels[data->n_labels++] = label;
 }
 
-/* As boxes, functions of less than that are not worth their place. */
+/* Functions below the size of a visible box are not listed. */
 static bool is_listed(const struct data *data, const struct html_function *function)
 {
 	return data->totals[function->label] > 0 && data->totals[function->label] >= data->boxes->drawn.all / 20000;
@@ -96,7 +96,7 @@ static int number_labels(struct data *data)
 	return 0;
 }
 
-/* 0: there is none. */
+/* 0: there is no text. */
 static int number_string(struct data *data, const char *text, uint32_t *ret)
 {
 	int r;
@@ -154,8 +154,10 @@ static uint64_t find_scale(const struct profile *profile, const struct html_boxe
 
 /* ---- JSON ---- */
 
-/* '<' is written so that no name ends the element that this stands in; the '\\' that spells a character out is one of
- * JSON's, too. */
+/*
+ * Escape '<', so that no name ends the surrounding element. The backslash of an escaped character is escaped as JSON,
+ * too.
+ */
 void html_put_string(FILE *out, const char *text)
 {
 	char spelled[TEXT_SPELL_BYTES];
@@ -173,7 +175,7 @@ void html_put_string(FILE *out, const char *text)
 	fputc('"', out);
 }
 
-/* Outside of its strings no JSON has any of these. */
+/* In JSON, these characters only occur inside strings. */
 static void html_put_json(FILE *out, const char *json)
 {
 	char spelled[TEXT_SPELL_BYTES];
@@ -197,7 +199,7 @@ static void put_strings(const struct data *data)
 	}
 }
 
-/* One column: "name":[...] */
+/* Write a column: "name":[...] */
 static void put_column(const struct data *data, const char *name, size_t n,
 		       uint64_t (*at)(const struct data *data, size_t i))
 {
@@ -383,7 +385,7 @@ static size_t count_unlisted(const struct data *data)
 	return n;
 }
 
-/* ---- The rest ---- */
+/* ---- Aspects and the document ---- */
 
 static void put_aspect(const struct data *data, const struct html_aspect *aspect)
 {

@@ -13,7 +13,7 @@
 #include "src/export/fold_order.h"
 #include "src/export/html_page.h"
 
-enum { MAX_THREADS = 200, MAX_CELLS = 200000 }; /* beyond these the lightest threads are one */
+enum { MAX_THREADS = 200, MAX_CELLS = 200000 }; /* beyond these, the lightest threads share a row */
 
 struct summing {
 	const struct profile *profile;
@@ -21,17 +21,17 @@ struct summing {
 	const struct html_boxes *boxes;
 	bool inverted;
 	struct html_sums sums;
-	uint32_t *thread_of;             /* by place: a thread of the profile; n_threads: it has no row */
-	uint32_t *by_thread;             /* places, sorted by the rank of their threads */
+	uint32_t *thread_of;             /* total -> thread of the profile; n_threads: it has no row */
+	uint32_t *by_thread;             /* totals, sorted by the rank of their threads */
 	uint32_t *order;                 /* threads of the profile, heaviest first */
-	size_t *first;                   /* of by_thread, by thread of the profile; one more ends the last */
-	uint64_t *weights;               /* by thread of the profile */
-	struct html_cell *cells;         /* by box, of the thread at hand */
-	struct html_function *functions; /* by label, likewise */
+	size_t *first;                   /* by thread: start in by_thread; one more marks the end */
+	uint64_t *weights;               /* by thread */
+	struct html_cell *cells;         /* by box, for the current thread */
+	struct html_function *functions; /* by label, for the current thread */
 	uint32_t *touched_boxes, *touched_labels;
-	size_t n_boxes, n_labels; /* touched */
+	size_t n_boxes, n_labels; /* used ones */
 	size_t cells_allocated, functions_allocated;
-	uint32_t *mark; /* by label: the last place that it was seen at, + 1 */
+	uint32_t *mark; /* by label: last total that contained it, + 1 */
 };
 
 static void summing_done(struct summing *self)
@@ -100,7 +100,7 @@ static int heavier(const void *a, const void *b, void *context)
 	return (left > right) - (left < right);
 }
 
-/* Counts, then first places, as in every counting sort. */
+/* Counting sort by thread. */
 static int sort_places(struct summing *self)
 {
 	size_t n_threads = self->profile->n_threads + 1, n = self->profile->n_totals;
@@ -127,7 +127,7 @@ static int sort_places(struct summing *self)
 	return 0;
 }
 
-/* ---- Sums of one ---- */
+/* ---- Sums of one thread ---- */
 
 static void add_self(struct summing *self, uint32_t box, const struct profile_total *total)
 {
@@ -150,7 +150,9 @@ static struct html_function *touch_label(struct summing *self, uint32_t label)
 	return function;
 }
 
-/* Whether a label has a row in the table of functions: also time without a stack, but neither processes nor threads. */
+/*
+ * Whether a label is a row in the table of functions: functions and time without a stack, but no processes or threads.
+ */
 static bool is_listed(const struct call_tree *tree, uint32_t label)
 {
 	const struct label *it = &tree->labels.items[label];
@@ -158,7 +160,7 @@ static bool is_listed(const struct call_tree *tree, uint32_t label)
 	return it->kind != LABEL_GROUP || it->function != 0 || label == tree->no_stack;
 }
 
-/* Once for each function on the stack; self is the leaf's, with which an inverted tree begins. */
+/* Add to each function on the stack once; self goes to the leaf, which is the root of an inverted tree. */
 static void add_functions(struct summing *self, size_t place, uint32_t node, uint64_t value)
 {
 	const struct call_tree *tree = self->boxes->tree;
@@ -202,7 +204,7 @@ static int compare_numbers(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-/* What the thread at hand has becomes its part of the sums. */
+/* Append the current thread's sums to the result. */
 static int take(struct summing *self)
 {
 	struct html_sums *sums = &self->sums;

@@ -49,7 +49,7 @@ static void put_name(FILE *out, const char *name, bool one_line)
 		text_put(out, one_line && c == ';' ? ':' : c);
 }
 
-/* Python names say little without their file; native ones carry it with their line, or where several have that name. */
+/* Python names need their file. Native names get it with a line, or if several functions share the name. */
 static void put_place(FILE *out, const struct profile_frame *frame, const struct label_options *options)
 {
 	bool has_file = frame->file && *frame->file, with_line = options->lines && frame->line > 0 && has_file;
@@ -139,7 +139,7 @@ static void widen_lines(struct label *label, int line)
 		label->last_line = line;
 }
 
-/* One label per frame, in the order of the frames. */
+/* One label per frame, in the frames' order. */
 static int name_frames(const struct profile *profile, const struct label_options *options, struct labels *labels)
 {
 	labels->items = calloc(profile->n_frames + 1, sizeof *labels->items);
@@ -164,7 +164,7 @@ static int name_frames(const struct profile *profile, const struct label_options
 	return 0;
 }
 
-/* Leave one label of each run of equal ones, in sorted order. */
+/* Keep one of several equal labels, sorted. */
 static int merge_equal(struct labels *labels)
 {
 	CLEANUP(freep) uint32_t *order = NULL;

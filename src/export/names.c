@@ -20,7 +20,7 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(((const struct name *)a)->text, ((const struct name *)b)->text);
 }
 
-/* NULL: no memory. */
+/* NULL: out of memory. */
 static struct name *name_new(const char *from)
 {
 	struct name *name = malloc(sizeof *name + strlen(from) * 3 + 4);
@@ -47,7 +47,7 @@ int names_add(struct names *names, const char *text, uint32_t *ret)
 	if (*found == name) {
 		name->number = (uint32_t)names->n;
 		names->texts[names->n++] = name->text;
-		name = NULL; /* the tree's */
+		name = NULL; /* the tree owns it */
 	}
 	*ret = (*found)->number;
 	return 0;

@@ -29,7 +29,7 @@ int path_read(struct path *path, const struct profile *profile, const struct exp
 					       path->allocated);
 		if (path->n < path->allocated)
 			break;
-		/* Full: there may be more of it. */
+		/* The path fills the array, so it may be longer. */
 		r = grow(&path->frames, MAX(path->n, (size_t)FIRST_FRAMES), &path->allocated, sizeof *path->frames);
 		if (r < 0)
 			return r;

@@ -17,7 +17,7 @@ typedef Perftools__Profiles__Location location_message;
 typedef Perftools__Profiles__Function function_message;
 typedef Perftools__Profiles__Line line_message;
 
-enum { MAX_LINES = 64 }; /* bits of locations_written; deeper inlining is a recording's error */
+enum { MAX_LINES = 64 }; /* bits of locations_written; deeper inlining means a damaged recording */
 
 int pprof_put(struct pprof *pprof, const pprof_piece *piece)
 {
@@ -125,7 +125,7 @@ static int compare_functions(const void *a, const void *b, void *data)
 	return left < right ? -1 : left > right;
 }
 
-/* Places whose function is not known are each one of their own. */
+/* Addresses without a known function are distinct. */
 static int find_functions(struct pprof *pprof)
 {
 	const struct profile *profile = pprof->profile;
@@ -146,8 +146,8 @@ static int find_functions(struct pprof *pprof)
 }
 
 /*
- * pprof demangles a function whose two names are the same, and simplifies what it takes for C++: <module> becomes
- * nothing. It leaves names alone where the other one differs or is empty.
+ * pprof demangles a function whose two names are equal, and simplifies what looks like C++: <module> becomes empty. It
+ * keeps the name if the other one differs or is empty.
  * Source: github.com/google/pprof, internal/symbolizer/symbolizer.go, demangleSingleFunction().
  */
 static const char *system_name(const char *name, const char *symbol)
@@ -182,7 +182,7 @@ static int add_function(struct pprof *pprof, int32_t frame, uint64_t *ret)
 	if (pprof->functions_written[id])
 		return 0;
 	pprof->functions_written[id] = true;
-	/* pprof adds up by name alone, whatever the file. */
+	/* pprof merges functions by name alone, whatever the file. */
 	if (asprintf(&name, place ? "%s (%s)" : "%s%s", it->name, place ? place : "") < 0) {
 		name = NULL;
 		return -ENOMEM;
@@ -228,7 +228,7 @@ int pprof_location(struct pprof *pprof, int32_t frame, unsigned n, uint64_t *ret
 	return put_location(pprof, frame, n, *ret);
 }
 
-/* Ids below those of the first frame. */
+/* Uses ids below those of frames. */
 int pprof_nowhere(struct pprof *pprof, const char *name, unsigned which, uint64_t *ret)
 {
 	line_message line = PERFTOOLS__PROFILES__LINE__INIT, *lines = &line;
@@ -247,7 +247,7 @@ int pprof_nowhere(struct pprof *pprof, const char *name, unsigned which, uint64_
 	return r < 0 ? r : pprof_put(pprof, &PPROF_PIECE(.n_location = 1, .location = &locations));
 }
 
-/* ---- From beginning to end ---- */
+/* ---- Open and finish ---- */
 
 int pprof_open(const struct profile *profile, FILE *out, struct pprof *ret)
 {
@@ -263,7 +263,7 @@ int pprof_open(const struct profile *profile, FILE *out, struct pprof *ret)
 		    ? 0
 		    : -ENOMEM;
 	if (r == 0)
-		r = pprof_string(&pprof, "", &empty); /* the first has to be that */
+		r = pprof_string(&pprof, "", &empty); /* the first string must be empty */
 	if (r == 0)
 		r = find_functions(&pprof);
 	if (r == 0)

@@ -22,7 +22,7 @@ static int compare_threads(const void *a, const void *b, void *data)
 	return left->tid < right->tid ? -1 : left->tid > right->tid;
 }
 
-/* Threads by pid and tid, those with samples only; and their places in the order. @counts: by thread. */
+/* Sort threads with samples by PID and TID, and note their positions. @counts: by thread. */
 static int place_threads(struct timeline *timeline, const struct profile_thread *threads, size_t n, size_t *counts)
 {
 	CLEANUP(freep) uint32_t *sorted = calloc(n + 1, sizeof *sorted);
@@ -67,9 +67,9 @@ static int sort_samples(struct timeline *timeline, const struct profile_thread *
 	return 0;
 }
 
-/* ---- Of sums ---- */
+/* ---- From totals ---- */
 
-/* Totals of a thread stand side by side. */
+/* Totals of a thread are adjacent. */
 static int make_samples(struct timeline *timeline, const struct profile *profile, size_t *ret_threads)
 {
 	size_t n = 0, allocated = 0;

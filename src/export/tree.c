@@ -20,7 +20,7 @@ static uint32_t *slot_of(const struct call_tree *tree, uint32_t parent, uint32_t
 	return &tree->slots[mix64((uint64_t)parent << 32 | label) & (tree->n_slots - 1)];
 }
 
-/* 0: there is none. */
+/* 0: not found. */
 static uint32_t find(const struct call_tree *tree, uint32_t parent, uint32_t label)
 {
 	uint32_t at = *slot_of(tree, parent, label);
@@ -112,7 +112,7 @@ bool call_tree_is_small(const struct call_tree *tree, uint32_t node)
 	       (double)(root->weight > 0 ? it->weight : it->samples) < tree->min_share * whole;
 }
 
-/* What is left out becomes its caller's own. The root is no function: what would be its own gets a node. */
+/* Add the time of dropped nodes to their callers' self time. The root is no function, so its share gets a node. */
 static int leave_out_small(struct call_tree *tree)
 {
 	struct node rest = { 0 };
@@ -140,9 +140,8 @@ static int leave_out_small(struct call_tree *tree)
 }
 
 /*
- * Hang every node into its parent's list, sorted by text: nodes are taken
- * label by label from the last to the first and put in front. Until then
- * next_sibling chains the nodes of one label.
+ * Link every node into its parent's list, sorted by text: insert nodes in front, label by label from the last to the
+ * first. Until then, next_sibling links the nodes of a label.
  */
 static int link_children(struct call_tree *tree)
 {
@@ -185,7 +184,7 @@ int call_tree_finish(struct call_tree *tree, double min_share)
 	tree->min_share = min_share;
 	if (min_share > 0)
 		r = leave_out_small(tree);
-	free(TAKE(tree->slots)); /* of no more use, and large where there are many stacks */
+	free(TAKE(tree->slots)); /* unused from now on, and large for many stacks */
 	tree->n_slots = 0;
 	return r < 0 ? r : link_children(tree);
 }
