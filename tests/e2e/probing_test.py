@@ -171,6 +171,24 @@ def for_each_interpreter(namespace, find=interpreters):
     return expand
 
 
+# reason: why a sound program may exceed the bound; probability: how often it does, in one run on two processors.
+Statistical = collections.namedtuple("Statistical", "reason probability")
+MAX_FALSE_FAILURE = 0.01  # a test that fails more often needs another bound, or more samples
+
+
+def statistical(reason, probability):
+    """Decorator of a test, or of a case for all its tests: its assertion bounds a number that chance decides, as counts and
+    shares of samples. run.py runs it once more where that assertion fails, and nothing else. Use it for no other reason:
+    what load disturbs runs alone, or asserts what load cannot change."""
+    if not reason or not 0 < probability <= MAX_FALSE_FAILURE:
+        raise ValueError("a mark has a reason and a probability of at most %g" % MAX_FALSE_FAILURE)
+
+    def mark(test):
+        test.statistical = Statistical(reason, probability)
+        return test
+    return mark
+
+
 def need_place(place):
     if place.missing:
         raise unittest.SkipTest(place.missing)
@@ -312,13 +330,17 @@ def need_program(name):
 
 # ---- Running things ----
 
+class Crashed(Exception):
+    """A signal ended the binary. No assertion: a statistical test that meets it fails for good."""
+
+
 def probing(*arguments, timeout=60, check=None, **more):
     """Run the binary to its end. check: the exit status it must have."""
     more.setdefault("stdin", subprocess.DEVNULL)
     done = subprocess.run([BINARY] + [str(a) for a in arguments], text=True, timeout=timeout,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
     if check is not None and done.returncode != check:
-        raise AssertionError("probing %s: exit status %d, not %d; it said: %s%s" % (
+        raise (Crashed if done.returncode < 0 else AssertionError)("probing %s: exit status %d, not %d; it said: %s%s" % (
             " ".join(map(str, arguments)), done.returncode, check, done.stdout[-2000:], done.stderr[-2000:]))
     return done
 

@@ -21,11 +21,13 @@ of all processes they started.
 All tests of a class count as skipped, or as failed, if the class's preparation is. Tests share a temporary folder; a
 line names the files that they leave there.
 
-Tests judge recordings of programs that run beside others, so a bound can be exceeded once. A case that failed runs again
-at the end, alone and from a recording of its own, at most twice; its last run counts. A line 'N needed a second run: ...'
-names those that passed then. Where many cases fail, none runs again.
+A failure is final, with one exception: a test marked @statistical (probing_test.py) whose assertion fails runs once more at
+the end, alone and from a recording of its own. A line 'N needed a second run: ...' names the cases that passed then; more
+than two of them fail the run. Where more than two cases failed so, none runs again: that is no chance. Errors, crashes
+and failures to prepare a class are final for marked tests, too.
 """
 import argparse
+import collections
 import concurrent.futures
 import contextlib
 import io
@@ -42,6 +44,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.dont_write_bytecode = True  # this tree may not be ours to write to
 
 
+def mark_of(test):
+    """Its (reason, probability) of @statistical, or its case's; None: it has none."""
+    method = getattr(type(test), getattr(test, "_testMethodName", ""), None)
+    return getattr(method, "statistical", None) or getattr(type(test), "statistical", None)
+
+
 class Result(unittest.TestResult):
     """Says what happened as it happens; keeps one outcome per test."""
 
@@ -49,6 +57,7 @@ class Result(unittest.TestResult):
         super().__init__()
         self.tests = tests
         self.outcomes = {}
+        self.final = set()  # names of the tests whose failure was not an assertion of a marked one
         self.started = time.monotonic()
 
     def startTest(self, test):
@@ -63,8 +72,12 @@ class Result(unittest.TestResult):
         """The tests that do not run because their class, or their module, could not be prepared."""
         return [test for test in self.tests if test.id() not in self.outcomes] if holder.id().startswith("setUp") else []
 
+    def affected(self, test):
+        """The test, or those of the class that could not be prepared."""
+        return [test] if isinstance(test, unittest.TestCase) else self.of_class(test) or [test]
+
     def say(self, outcome, test, text=""):
-        for one in [test] if isinstance(test, unittest.TestCase) else self.of_class(test) or [test]:
+        for one in self.affected(test):
             if self.outcomes.get(one.id()) in ("FAIL", outcome):
                 continue
             self.outcomes[one.id()] = outcome
@@ -78,6 +91,8 @@ class Result(unittest.TestResult):
         self.say("skip", test, ": " + reason)
 
     def fail(self, test, err):
+        if not isinstance(test, unittest.TestCase) or not mark_of(test) or not issubclass(err[0], test.failureException):
+            self.final.update(one.id() for one in self.affected(test))
         self.say("FAIL", test)
         print(self._exc_info_to_string(err, test), flush=True)
 
@@ -93,13 +108,16 @@ class Result(unittest.TestResult):
             print("in %s" % subtest, flush=True)
 
     def addUnexpectedSuccess(self, test):
+        self.final.add(test.id())
         self.say("FAIL", test, ": succeeded unexpectedly")
 
 
 CASES = []  # all that are to be run, each as the list of its tests
-MAX_CASES_AGAIN = 20
-MAX_RUNS = 3
+MAX_CASES_AGAIN = 2  # scripts/test has the same bound for all its runs together
 N_SLOWEST = 20
+
+# What running a case gives. outcomes: by name of the test; chance: names of the failed ones that may run again.
+Done = collections.namedtuple("Done", "outcomes seconds cpu chance")
 
 
 def cases_of(suite):
@@ -127,10 +145,11 @@ def cpu_seconds():
 
 
 def run_case(tests):
-    """(outcomes by name, seconds, seconds of CPU time) of one case's tests."""
+    """Done, of one case's tests."""
     result, began, spent = Result(tests), time.monotonic(), cpu_seconds()
     unittest.TestSuite(tests).run(result)
-    return result.outcomes, time.monotonic() - began, cpu_seconds() - spent
+    failed = {name for name, outcome in result.outcomes.items() if outcome == "FAIL"}
+    return Done(result.outcomes, time.monotonic() - began, cpu_seconds() - spent, failed - result.final)
 
 
 def run_quietly(at):
@@ -159,32 +178,45 @@ def name_of(tests):
 
 def print_slowest(results):
     """@results: as run_first() returns them."""
-    total, total_cpu = sum(done[1] for done in results), sum(done[2] for done in results)
+    total, total_cpu = sum(done.seconds for done in results), sum(done.cpu for done in results)
     print("cases took %.0f s, %.0f s of CPU time; the slowest:" % (total, total_cpu))
-    for tests, (_, seconds, cpu) in sorted(zip(CASES, results), key=lambda pair: -pair[1][1])[:N_SLOWEST]:
-        print("%6.1f s, %6.1f s CPU  %s%s" % (seconds, cpu, name_of(tests), " (alone)" if getattr(tests[0], "alone", False) else ""))
+    for tests, done in sorted(zip(CASES, results), key=lambda pair: -pair[1].seconds)[:N_SLOWEST]:
+        print("%6.1f s, %6.1f s CPU  %s%s" % (
+            done.seconds, done.cpu, name_of(tests), " (alone)" if getattr(tests[0], "alone", False) else ""))
 
 
-def failed_ones(outcomes):
-    return sorted(name for name, outcome in outcomes.items() if outcome == "FAIL")
+def print_marks():
+    """How often a run without a defect would need second runs, by what the marks say."""
+    marks = [mark for tests in CASES for mark in map(mark_of, tests) if mark]
+    print("%d tests are statistical; by their marks %.2f a run fail by chance" % (
+        len(marks), sum(mark.probability for mark in marks)))
+
+
+def run_again(results):
+    """Once, what may have failed by chance; it gets its new outcomes in @results. Returns the names of the cases that pass now."""
+    again = [i for i, done in enumerate(results) if done.chance]
+    if len(again) > MAX_CASES_AGAIN:
+        print("%d statistical cases failed, and that is no chance: none runs again" % len(again), flush=True)
+        return []
+    second = []
+    for i in again:
+        tests = [test for test in CASES[i] if test.id() in results[i].chance]
+        for test in tests:
+            print("again: %s: %s (%g)" % (test.id(), *mark_of(test)), flush=True)
+        done = run_case(tests)
+        results[i].outcomes.update(done.outcomes)
+        if "FAIL" not in done.outcomes.values():
+            second.append(name_of(CASES[i]))
+    return second
 
 
 def run_all(jobs):
-    """Outcomes by name, and the names of the cases that passed a later time only."""
-    first = run_first(jobs)
-    print_slowest(first)
-    results = [outcomes for outcomes, _, _ in first]
-    again = set()
-    for _ in range(1, MAX_RUNS):
-        failed = [i for i, outcomes in enumerate(results) if failed_ones(outcomes)]
-        if len(failed) > MAX_CASES_AGAIN:
-            break
-        for i in failed:
-            print("again: %s" % ", ".join(failed_ones(results[i])), flush=True)
-            again.add(i)
-            results[i], _, _ = run_case(CASES[i])
-    second = [name_of(CASES[i]) for i in sorted(again) if not failed_ones(results[i])]
-    return {name: outcome for outcomes in results for name, outcome in outcomes.items()}, second
+    """Outcomes by name, and the names of the cases that passed the second time only."""
+    results = run_first(jobs)
+    print_slowest(results)
+    print_marks()
+    second = run_again(results)
+    return {name: outcome for done in results for name, outcome in done.outcomes.items()}, second
 
 
 @contextlib.contextmanager
@@ -229,7 +261,7 @@ def main():
     print("%d passed, %d failed, %d skipped" % (outcomes.count("ok"), failed, outcomes.count("skip")))
     if not outcomes:
         sys.exit("no test matches")
-    return 1 if failed else 0
+    return 1 if failed or len(second) > MAX_CASES_AGAIN else 0
 
 
 if __name__ == "__main__":
