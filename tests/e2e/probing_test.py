@@ -334,6 +334,10 @@ class Crashed(Exception):
     """A signal ended the binary. No assertion: a statistical test that meets it fails for good."""
 
 
+class Impossible(Exception):
+    """A sample that must not be, however many there are. No assertion, for the same reason."""
+
+
 def probing(*arguments, timeout=60, check=None, **more):
     """Run the binary to its end. check: the exit status it must have."""
     more.setdefault("stdin", subprocess.DEVNULL)

@@ -126,6 +126,7 @@ class Working(t.Case):
             if "burn_" + color in [frame.name for frame in path]:
                 yield [plain(frame.name) for frame in path], [frame.name for frame in path if frame.kind == "task"]
 
+    @t.statistical("a thread that went on to its other task before it was read has none", 0.0005)
     def test_each_sample_is_in_its_task(self):
         for color in "red", "blue":
             found = list(self.in_burn(self.recording, color))
@@ -135,6 +136,7 @@ class Working(t.Case):
             self.assertGreater(len(with_task), len(found) / 4)
             self.assertNearlyAll(with_task.count(["task main", "task " + color]), len(with_task), color)
 
+    @t.statistical("a sample may fall between two tasks", 0.0002)
     def test_waiting_coroutines_stand_between(self):
         paths = [path for path, tasks in self.in_burn(self.recording, "red") if tasks]
         for wanted in ["_run", "task main", "main", "task red", "red", "turns", "burn_red"],:

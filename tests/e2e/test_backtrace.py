@@ -280,6 +280,8 @@ class Parked(Case):
 class Busy(Case):
     """Threads that are stopped wherever they happen to be."""
 
+    @t.statistical(
+        "60 looks must meet a holder of the GIL and one who waits for it, and few functions being entered", 0.0005)
     def test_each_thread_is_in_its_function(self):
         t.need_interpreter(self.interpreter)
         seen, gil = t.collections.Counter(), t.collections.Counter()
@@ -719,6 +721,7 @@ class Unharmed(Case):
         looking.kill()
         return looking.wait() == -signal.SIGKILL
 
+    @t.statistical("a quarter of the random moments must lie within a look", 0.0002)
     def test_probing_may_be_killed_at_any_moment(self):
         """Half of them while threads are being stopped, and not when names are looked for later."""
         random.seed(1)

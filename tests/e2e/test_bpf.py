@@ -44,12 +44,14 @@ class Exact:
     def test_says_what_it_is(self):
         self.assertEqual("bpf", self.recording.run["stack_source"])
 
+    @t.statistical("bounds the share of exact samples; pages that are not in memory cost some", 0.0002)
     def test_most_are_exact(self):
         verdicts = self.recording.verdicts()
         with_python = sum(verdicts.values()) - verdicts["no_python"]
         self.assertGreater(with_python, 20, "too few samples to judge")
         self.assertShare(MOSTLY, verdicts["exact"] / with_python, "exact; %s" % verdicts)
 
+    @t.statistical("bounds the share of frames whose sample a full ring dropped", 0.0002)
     def test_each_has_its_sample(self):
         n = len(self.recording.samples)
         self.assertLessEqual(self.recording.counters["python unpaired"], n * 0.01)
@@ -149,6 +151,7 @@ def depth(sample, recording, function):
 class AllFrames(Exact):
     seconds = 1
 
+    @t.statistical("some samples fall on the way down to the whole depth", 0.0002)
     def test_all_frames(self):
         function, n = self.truth["function"], self.truth["frames"]
         depths = collections.Counter(depth(sample, self.recording, function) for sample in self.exact())
@@ -194,6 +197,7 @@ class Followed(t.Case):
             probing("record", "--source", "bpf", "-F", 1999, "-o", "out.db", "--", *command, check=t.OK)
             cls.recording = t.Recording("out.db")
 
+    @t.statistical("bounds the share of exact samples in children that are just beginning", 0.0005)
     def test_each_is_read_inside(self):
         for function in ("child_of_fork", "exec_of_python", "spawned_worker", "parent_work"):
             with self.subTest(function):
@@ -211,6 +215,7 @@ class Threads(t.Case):
         cls.recording, cls.truth = t.record_fixture("threads.py", "--busy", "1", "--idle", "20", "--churn",
                                                     hz=1999, source="bpf")
 
+    @t.statistical("bounds a share of few samples, in threads that live for milliseconds", 0.001)
     def test_each_is_found_at_once(self):
         threads = {thread["tid"] for thread in self.recording.threads}
         verdicts = collections.Counter(s.verdict for s in self.recording.samples
@@ -229,6 +234,7 @@ def waits_of(pid):
 class SeldomWoken(t.Case):
     """The sampled thread pays for each time the recorder is woken: it is not for stacks that are captured whole."""
 
+    @t.statistical("bounds wake-ups by the number of samples", 0.0002)
     def test_fewer_times_than_samples(self):
         t.need_bpf()
         with t.scratch(), t.fixture("threads.py", "--busy", "1") as started:
@@ -262,6 +268,7 @@ class AlwaysOn(t.Case):
         """As long as there was few to do."""
         time.sleep(3.5)
 
+    @t.statistical("bounds wake-ups by the number of samples, of which some fall in the kernel", 0.0005)
     def test_woken_for_a_part_of_the_samples(self):
         t.need_bpf()
         with t.fixture("threads.py", "--busy", "1") as started, self.record(started) as process:
@@ -298,6 +305,7 @@ class AlwaysOn(t.Case):
             commands.close()
             self.assertEqual(t.OK, t.stop_politely(process)[0])
 
+    @t.statistical("bounds a share of some 50 samples", 0.0005)
     def test_functions_that_are_gone_by_then(self):
         t.need_bpf()
         with t.fixture("passing.py") as started, self.record(started) as process:
@@ -330,6 +338,7 @@ class Crowd(t.Case):
         self.assertEqual({self.pid}, {process["pid"] for process in self.recording.processes})
         self.assertEqual({self.pid}, {sample.pid for sample in self.recording.samples})
 
+    @t.statistical("bounds the share of exact samples", 0.0002)
     def test_most_are_exact(self):
         verdicts = self.recording.verdicts()
         self.assertGreater(sum(verdicts.values()), 20, "too few samples to judge")

@@ -115,6 +115,7 @@ class Bench(Compare):
 class Diff(Compare):
     SAME_FOR_ALL_USERS = True
 
+    @t.statistical("tests of significance on eight runs: chance may part two that are equal", 0.001)
     def test_the_planted_function_is_found(self):
         diff = self.diff("base.db", "slow.db", "--no-native")
         planted, steady = (self.row(diff, name)["self"] for name in ("planted", "steady"))
@@ -214,6 +215,7 @@ class Diff(Compare):
         with contextlib.closing(sqlite3.connect(path)) as db, db:
             db.execute("UPDATE stack_total SET weight = weight * ?", (times,))
 
+    @t.statistical("tests of significance on eight runs", 0.001)
     def test_by_the_rest(self):
         per = ("--no-native", "--normalize", "rest")
         run = self.row(self.diff("base.db", "slow.db", "--no-native"), "planted")["self"]
@@ -259,6 +261,7 @@ class Check(Compare):
     def check(self, *arguments, status):
         return probing("check", "--baseline", *arguments, check=status).stdout
 
+    @t.statistical("tests of significance on eight runs", 0.001)
     def test_statuses(self):
         rule = "self(func=planted)>+15%"
         self.assertIn("REGRESSED", self.check("base.db", "slow.db", "--no-native", "--fail-on", rule, status=REGRESSED))
@@ -272,6 +275,7 @@ class Check(Compare):
         probing("check", "base.db", check=t.USAGE)
         probing("check", "--baseline", "base.db", "slow.db", "--fail-on", "planted>5%", check=t.USAGE)
 
+    @t.statistical("tests of significance on eight runs", 0.001)
     def test_a_slow_machine_is_no_regression(self):
         bench("more.db", 30, "--no-timing", "-F", 1999)
         bench("less.db", 0, "--no-timing", "-F", 1999)
@@ -300,6 +304,7 @@ class Check(Compare):
         bench("one.db", 0, runs=1)
         self.assertIn("too few", self.check("one.db", "one.db", status=CANNOT_TELL))
 
+    @t.statistical("tests of significance on eight runs", 0.0005)
     def test_formats_of_others(self):
         probing("check", "-q", "--baseline", "base.db", "slow.db", "--no-native", "--fail-on", "self(func=planted)>+15%",
                 "--fail-on", "self(func=nobody)>+1%", "--junit", "junit.xml", "--github-benchmark", "github.json",

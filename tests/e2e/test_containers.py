@@ -63,11 +63,13 @@ class Containers(t.Case):
         self.assertGreater(len(self.build_ids), 4)
         self.assertEqual(self.build_ids, {path: self.modules()[path] for path in self.build_ids})
 
+    @t.statistical("some samples fall on a thread's first and last steps, before and after its stack is whole", 0.0002)
     def test_stacks_are_whole(self):
         ends = self.recording.ends()
         self.assertGreater(len(self.recording.samples), 100, "too few samples to judge")
         self.assertShare(0.99, (ends["complete"] + ends["completed"]) / sum(ends.values()), str(ends))
 
+    @t.statistical("some samples fall on a thread's first and last steps, before and after its stack is whole", 0.0002)
     def test_main_thread_is_named_from_the_first_function_on(self):
         samples = [sample for sample in self.recording.samples if sample.tid == self.pid and sample.stack]
         self.assertGreater(len(samples), 50)
@@ -75,6 +77,7 @@ class Containers(t.Case):
                     for sample in samples)
         self.assertShare(0.99, begun / len(samples), str(self.recording.names(samples[0].stack)))
 
+    @t.statistical("a library's function must be met by so many samples", 0.0002)
     def test_libraries_by_thread(self):
         for thread, function, n_least in (("archive", "sqlite3_step", 20), (self.main_name(), "compress", 5)):
             with self.subTest(thread):

@@ -18,6 +18,7 @@ class LateLibraries(t.Case):
     def stacks_with(self, *names):
         return [s for s in self.recording.samples if s.stack and t.subsequence(self.recording.names(s.stack), names)]
 
+    @t.statistical("a function that runs for a part of the time must be met by so many samples", 0.0002)
     def test_own_library_is_named_with_its_lines(self):
         found = self.stacks_with("main", "use_native_lib", "native_burn", "native_work")
         self.assertGreater(len(found), 50)
@@ -30,6 +31,7 @@ class LateLibraries(t.Case):
         self.assertTrue(any("libbz2" in (self.recording.path(s.stack)[-1].module or "")
                             for s in self.stacks_with("main", "use_bz2")))
 
+    @t.statistical("some samples fall on a thread's first and last steps, before and after its stack is whole", 0.0002)
     def test_stacks_are_whole(self):
         ends = self.recording.ends()
         self.assertNearlyAll(ends["complete"] + ends["completed"], sum(ends.values()), str(ends))

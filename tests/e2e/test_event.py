@@ -91,6 +91,7 @@ class Software(t.Case):
         self.assertGreater(counted(recording, "touch_pages"), faults - 100 * (os.cpu_count() + 2))
         self.assertLess(counted(recording, "touch_pages"), faults + 100 * (os.cpu_count() + 2))
 
+    @t.statistical("the kernel adapts the period as it goes, and the sum is as good as its guesses", 0.0005)
     def test_at_a_frequency(self):
         """The kernel waits for ever more of them, up to thousands: the sum stays what it was."""
         recording, truth, said = once("page-faults", "-F", 4999)
@@ -113,11 +114,13 @@ class Software(t.Case):
             if sample.verdict in t.SURE:
                 self.assertEqual(recording.python(sample.stack)[-1].name, "touch_pages")
 
+    @t.statistical("a sample that is read late is not verified: how many are late is chance", 0.0005)
     def test_frames_read_afterwards(self):
         recording, truth, _ = once("minor-faults", "-c", 20, "--source", "wakeup")
         self.assertEqual(recording.run["stack_source"], "wakeup")
         self.assertGreater(counted(recording, "touch_pages"), 0.7 * truth["touch_pages"]["faults"])
 
+    @t.statistical("bounds the share of switches whose stacks are found", 0.0002)
     def test_context_switches(self):
         need_kernel_side()
         recording, truth, said = once("context-switches")
@@ -152,6 +155,7 @@ class Software(t.Case):
         self.assertGreater(min(weights), 0)
         self.assertEqual(sum(weights), recording.counters["sampled ns"])
 
+    @t.statistical("bounds a share of random samples", 0.0002)
     def test_running_process(self):
         with t.fixture("events.py") as target:
             done = probing("record", "-p", target.pid, "-d", 1, "-e", "page-faults", "-c", 50, check=t.OK)
@@ -262,6 +266,7 @@ class Tracepoints(t.Case):
         # Six numbers, as text.
         self.assertEqual({len(args.split()) for (args,) in rows('SELECT args FROM "raw_syscalls:sys_enter"')}, {6})
 
+    @t.statistical("bounds the share of switches whose stacks are found", 0.0002)
     def test_text(self):
         recording, truth, _ = self.once("sched:sched_switch")
         names = rows('SELECT prev_comm, count(*) FROM "sched:sched_switch" WHERE prev_pid IN (SELECT tid FROM thread '

@@ -83,6 +83,7 @@ class Flamegraph(t.RecordedCase):
         leaves = [name for stack in found for name in stack[-3:]]
         self.assertTrue(any("deflate" in name or "libz" in name for name in leaves), leaves)
 
+    @t.statistical("bounds the share of samples whose Python could not be read", 0.0002)
     def test_plumbing_is_folded_away_unless_asked_for(self):
         hidden, shown = self.folded(), self.folded("--interpreter-frames")
         self.assertEqual(sum(hidden.values()), sum(shown.values()))

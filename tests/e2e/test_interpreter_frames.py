@@ -68,6 +68,7 @@ class Frames(t.Case):
 
 
 class Collector(Frames):
+    @t.statistical("bounds shares of random samples", 0.0002)
     def test_it_is_a_frame(self):
         self.record(COLLECTING)
         if not self.query("SELECT 1 FROM function WHERE name = 'deduce_unreachable'"):
@@ -92,6 +93,7 @@ class Collector(Frames):
 
 
 class Methods(Frames):
+    @t.statistical("bounds a share of random samples", 0.0002)
     def test_a_body_has_its_methods_name(self):
         self.record(SELECTING)
         frames = [(frames, count) for frames, count in self.folded() if any("wait" in name for name in frames)]
@@ -107,6 +109,7 @@ class Imports(Frames):
     def machinery(self, *more):
         return sum(count for frames, count in self.folded(*more) if any(map(self.MACHINERY.search, frames)))
 
+    @t.statistical("bounds shares of random samples, and code that is freed before it is read", 0.0005)
     def test_the_machinery_is_folded(self):
         self.record(IMPORTING)
         self.assertEqual(0, self.machinery())

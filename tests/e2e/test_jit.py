@@ -82,6 +82,8 @@ class Trampolines:
             return None
         return tuple(names[names.index("Truth.round") + 1:names.index("Truth.burn")])
 
+    @t.statistical(
+        "one verified sample in a thousand may be wrong, and each chain of callers must be met by a sample", 0.0005)
     def test_each_function_once_per_call(self):
         expected = {tuple(name for name, _ in chain) for chain in self.truth["stacks"]}
         seen = collections.Counter(self.between_marks(s) for s in self.recording.samples
@@ -92,6 +94,7 @@ class Trampolines:
         self.assertShare(0.99, right / n, "of %s" % seen.most_common(4))
         self.assertEqual(set(), expected - set(seen), "never seen")
 
+    @t.statistical("bounds the share of samples before a name was written", 0.0002)
     def test_trampolines_are_plumbing(self):
         trampolines, nameless = collections.Counter(), 0
         for sample in self.recording.samples:
@@ -109,6 +112,7 @@ class Trampolines:
         self.assertEqual(0, names[UNNAMED_TRAMPOLINE])
         self.assertTrue(any(name.startswith("py::Truth.burn:/") for name in names))
 
+    @t.statistical("bounds the share of samples before a name was written", 0.0002)
     def test_flame_graph(self):
         """What is shown by default has none of them."""
         for text, least, most in (("py::", 0, 0), (UNNAMED_TRAMPOLINE, 0, 0),
@@ -194,11 +198,13 @@ class Made(t.Case):
                 when[name].append(sample.timestamp)
         self.assertLess(max(when[second]), min(when[third]))
 
+    @t.statistical("bounds shares of random samples", 0.0002)
     def test_map(self):
         self.record("map")
         self.check_replaced("made_first", "made_second", "made_third")
         self.check_order("made_second", "made_third")
 
+    @t.statistical("bounds shares of random samples", 0.0002)
     def test_dump(self):
         self.record("dump")
         self.check_replaced("made_first", "made_second", "made_third")
@@ -206,6 +212,7 @@ class Made(t.Case):
         frames = collections.Counter((frame.file, frame.line) for frame in self.frames["made_first"])
         self.assertShare(0.9, frames["made.src", 7] / sum(frames.values()), str(frames))
 
+    @t.statistical("bounds shares of random samples", 0.0002)
     def test_written_after_it_has_run(self):
         self.record("late")
         shares = self.leaves()
@@ -216,6 +223,7 @@ class Made(t.Case):
         self.record("none")
         self.assertEqual({NAMELESS}, set(self.leaves()))
 
+    @t.statistical("bounds shares of random samples", 0.0002)
     def test_python_functions_where_python_cannot_be_read(self):
         self.record("python")
         self.check_replaced("spam", "eggs", "beans")
@@ -225,6 +233,7 @@ class Made(t.Case):
         self.assertIn(";run_made;spam (spam.py) ", shown)
         self.assertNotIn("py::", shown)
 
+    @t.statistical("bounds shares of random samples", 0.0002)
     def test_two_processes_with_the_same_addresses(self):
         """A forked child runs what it was forked with, under the names that its parent wrote."""
         probing("record", "-F", 499, "-o", "fork.db", "--", *fixture_command("jit", "fork", 2), check=t.OK)
@@ -246,6 +255,7 @@ class Made(t.Case):
                         and self.recording.names(s.stack)[-1].startswith("made_")} for pid in by_pid}
         self.assertEqual(set(), set.intersection(*stacks.values()))
 
+    @t.statistical("bounds shares of random samples", 0.0002)
     def test_in_another_pid_namespace(self):
         """The process knows itself, and names its file, by another number."""
         t.need_root()
@@ -280,6 +290,7 @@ def count_samples(path):
 # ---- Node.js ----
 
 class Node(t.Case):
+    @t.statistical("bounds a share of random samples", 0.0002)
     def test_function_names(self):
         node = t.need_program("node")
         with open("script.js", "w") as script:

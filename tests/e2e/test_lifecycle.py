@@ -403,6 +403,7 @@ sys.stdout.write("%f" % sum(os.times()[:4]))
 class Load(t.Case):
     alone = True
 
+    @t.statistical("bounds a number of samples", 0.0005)
     def test_four_busy_processes(self):
         """More of them than processors, perhaps: what is not there has been counted."""
         said = probing("record", "-F", 999, "-o", "out.db", "--", t.DEBIAN_PYTHON, "-c", FOUR, check=t.OK)

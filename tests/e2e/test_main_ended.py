@@ -36,6 +36,7 @@ class Ended(t.Case):
         self.addCleanup(started.__exit__, None, None, None)
         await_main_end(self.pid)
 
+    @t.statistical("some samples fall on a thread's first and last steps, before and after its stack is whole", 0.0005)
     def test_recorded_by_each_source(self):
         for source in sources():
             with self.subTest(source=source):
@@ -103,6 +104,7 @@ class Ends(t.Case):
     """It ends while somebody looks."""
     alone = True  # a stack that is read late beside other cases is not the one that was sampled
 
+    @t.statistical("of some 200 samples two may be read late", 0.001)
     def test_recording_goes_on(self):
         for source in sources():
             with self.subTest(source=source), t.fixture("without_main.py", "--main", 2) as started:
@@ -115,6 +117,7 @@ class Ends(t.Case):
                 if source == "bpf":
                     self.assertNearlyAll(sum(s.verdict == "exact" for s in late), len(late), "read inside the interrupt")
 
+    @t.statistical("of some 200 samples two may be read late", 0.001)
     def test_a_thread_executes_a_program(self):
         """It is the main thread then, and the process one like any other."""
         for source in sources():
@@ -123,6 +126,7 @@ class Ends(t.Case):
                 self.assertNotEqual("Z", t.state_of(started.pid))
                 self.check_late(result)
 
+    @t.statistical("of some 200 samples two may be read late", 0.001)
     def test_it_does_so_in_a_pause(self):
         """By a Python that lies elsewhere each time, as Debian's does not."""
         python = next((one.path for one in t.interpreters()[1:]

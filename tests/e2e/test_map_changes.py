@@ -31,6 +31,7 @@ class MapChanges(t.Case):
             found[phase].append(between)
         return found
 
+    @t.statistical("some samples fall on a thread's first and last steps, before and after its stack is whole", 0.0002)
     def test_stacks_are_whole(self):
         ends = self.recording.ends()
         self.assertNearlyAll(ends["complete"] + ends["completed"], sum(ends.values()), str(ends))
@@ -41,11 +42,13 @@ class MapChanges(t.Case):
                if path is None or os.path.basename(path) not in ("gone.so", "replaced.so")]
         self.assertEqual([None], own)
 
+    @t.statistical("bounds the share of samples that fall between two phases", 0.0005)
     def test_every_phase_is_seen_and_nothing_else(self):
         found = self.burning()
         self.assertEqual(set(CALLED), set(found) - {None})
         self.assertLessEqual(len(found[None]), sum(map(len, found.values())) * 0.005)
 
+    @t.statistical("bounds the share of samples that fall on a change of mappings", 0.0005)
     def test_function_between_is_the_one_that_was_there(self):
         for phase, calls in self.burning().items():
             if phase is None:

@@ -37,9 +37,11 @@ class Shape(t.Case):
 class Threads(Shape):
     mode = "threads"
 
+    @t.statistical("some samples fall on a thread's first and last steps, before and after its stack is whole", 0.0002)
     def test_whole(self):
         self.check_whole()
 
+    @t.statistical("some samples fall on a thread's first and last steps, before and after its stack is whole", 0.0002)
     def test_order_per_thread(self):
         helper = {thread["tid"] for thread in self.recording.threads if thread["name"] == "helper"}
         self.assertEqual(1, len(helper))
@@ -64,9 +66,11 @@ class ThreadsReadAtOnce(Threads):
 class SignalFrames(Shape):
     mode = "signal"
 
+    @t.statistical("some samples fall on a thread's first and last steps, before and after its stack is whole", 0.0002)
     def test_whole(self):
         self.check_whole()
 
+    @t.statistical("bounds a share of random samples", 0.0002)
     def test_handler_stands_on_what_it_interrupted(self):
         samples = [s for s in self.recording.samples if "handler_burn" in self.names(s)]
         self.assertGreater(len(samples), len(self.recording.samples) * 0.2)
@@ -76,9 +80,11 @@ class SignalFrames(Shape):
 class RealignedStack(Shape):
     mode = "realign"
 
+    @t.statistical("some samples fall on a thread's first and last steps, before and after its stack is whole", 0.0002)
     def test_whole(self):
         self.check_whole()
 
+    @t.statistical("bounds a share of random samples", 0.0002)
     def test_five_nested_calls(self):
         samples = [s for s in self.recording.samples if self.names(s)[-1] == "work"]
         self.assertGreater(len(samples), 40)
@@ -88,10 +94,12 @@ class RealignedStack(Shape):
 class DeepRecursion(Shape):
     mode = "recursion"
 
+    @t.statistical("some samples fall on a thread's first and last steps, before and after its stack is whole", 0.0002)
     def test_completed(self):
         self.check_whole()
         self.assertGreater(self.recording.ends()["completed"], 0)
 
+    @t.statistical("some samples fall on the way down to the whole depth", 0.0002)
     def test_every_frame_is_there(self):
         counts = collections.Counter(sum(t.same_name(name, "descend") for name in self.names(s))
                                      for s in self.recording.samples if s.stack)
@@ -101,9 +109,11 @@ class DeepRecursion(Shape):
 class Callbacks(Shape):
     mode = "qsort"
 
+    @t.statistical("some samples fall on a thread's first and last steps, before and after its stack is whole", 0.0002)
     def test_whole(self):
         self.check_whole()
 
+    @t.statistical("bounds a share of random samples", 0.0002)
     def test_through_libc_and_back(self):
         samples = [s for s in self.recording.samples if s.stack and self.names(s)[-1] == "compare_numbers"]
         self.assertGreater(len(samples), 20)

@@ -97,6 +97,7 @@ class Chains(OfOneInterpreter):
             return None
         return tuple((frame.name, frame.line) for frame in frames[names.index(first) + 1:names.index(last)])
 
+    @t.statistical("a thread runs on while its memory is read: the share of torn stacks is bounded", 0.0002)
     def test_functions_and_lines(self):
         expected = {tuple(map(tuple, chain)) for chain in self.truth["stacks"]}
         seen = collections.Counter(filter(None, map(self.chain, self.recording.samples)))
@@ -105,6 +106,7 @@ class Chains(OfOneInterpreter):
                              [chain for chain in seen if chain not in expected][:2])
         self.assertGreater(len(seen), 0)
 
+    @t.statistical("bounds the share of polls that found no stack", 0.0002)
     def test_all_of_it_is_python(self):
         self.assertPolled(self.recording)
         # what is owed when recording ends has no stack
@@ -121,6 +123,7 @@ class CallTree(OfOneInterpreter):
 
     arguments = ("flutter.py", "--mode", "tree")
 
+    @t.statistical("a thread runs on while its memory is read: the share of torn stacks is bounded", 0.0005)
     def test_no_caller_that_cannot_be(self):
         prefix, counts, wrong = self.truth["prefix"], collections.Counter(), []
         for sample in self.recording.samples:
@@ -150,6 +153,7 @@ for thread in threads: thread.join()
 print(time.process_time(), flush=True)
 """
 
+    @t.statistical("polls divide time by chance", 0.0005)
     def test_sum_is_the_programs_own(self):
         said = probing("record", "--source", "poll", "-F", 199, "-o", "out.db", "--", t.DEBIAN_PYTHON, "-c",
                        self.PROGRAM, check=t.OK)
@@ -189,6 +193,7 @@ print(time.process_time(), flush=True)
 
 
 class Threads(Polled):
+    @t.statistical("a thread runs on while its memory is read: the share of torn stacks is bounded", 0.0002)
     def test_each_has_its_own_functions(self):
         with fixture("threads.py", "--busy", 3, "--idle", 30, "--churn") as target:
             recording, truth = self.record(target.pid, 2), target.truth["threads"]

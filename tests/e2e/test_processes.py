@@ -125,6 +125,7 @@ class Interpreters(Processes):
     def interpreter_of(self, names):
         return {name.split("_")[0] for name in names if name in self.functions(self.names) or name.endswith("_leaf")}
 
+    @t.statistical("one verified sample in a thousand may be wrong", 0.0002)
     def test_each_leaf_has_its_own_caller(self):
         """No stack shows functions of two interpreters' own code."""
         found = collections.Counter()
@@ -134,6 +135,7 @@ class Interpreters(Processes):
                 found[len(self.interpreter_of(names)), names[-2] in self.functions(self.names)] += 1
         self.assertNearlyAll(found[1, True], sum(found.values()), str(found))
 
+    @t.statistical("a sample that is read late is not verified: how many are late is chance", 0.0002)
     def test_whole_stacks_lead_from_one_interpreter_into_the_other(self):
         """What a thread runs in another interpreter stands below what it ran in its own."""
         names_of = {True: ["Thread.run", "<module>"], False: ["run", "<module>"]}[version(self.interpreter) >= (3, 11)]
@@ -145,6 +147,7 @@ class Interpreters(Processes):
                 self.assertShare(0.9, right / len(samples), str(collections.Counter(
                     tuple(self.python_names(self.recording, sample)) for sample in samples).most_common(2)))
 
+    @t.statistical("a sample that is read late is not verified: how many are late is chance", 0.0002)
     def test_other_interpreters_are_not_lost_when_the_thread_is_at_its_leaf(self):
         """Threads that are in another interpreter hardly ever seem to be in their own only."""
         tids = {sample.tid for name in self.functions(self.names)[::2]
@@ -158,6 +161,7 @@ class Interpreters(Processes):
                 outside["<module>" in names or "_find_and_load" in names] += 1
         self.assertShare(0.9, outside[True] / sum(outside.values()), str(outside))
 
+    @t.statistical("a sample that is read late may show another function", 0.0002)
     def test_threads_show_one_function_each(self):
         tids = collections.defaultdict(set)
         for sample in self.recording.samples:
@@ -209,11 +213,13 @@ class Embedded(Processes):
         [process] = recording.processes
         self.assertTrue(process["python"].startswith(self.interpreter.version + "."), process)
 
+    @t.statistical("some samples fall on a thread's first and last steps, before and after its stack is whole", 0.0002)
     def test_linked(self):
         build_embedded("server", "-DLINKED", *self.flags)
         with t.target(["./server"]) as started:
             self.check_work(record_until(started.pid, "embedded_leaf"))
 
+    @t.statistical("some samples fall on a thread's first and last steps, before and after its stack is whole", 0.0002)
     def test_opened_during_the_recording(self):
         build_embedded("server")
         with t.target(["./server", self.libpython]) as started, attached(started.pid) as recorder:
@@ -226,6 +232,7 @@ class Embedded(Processes):
         before = [s for s in recording.samples if s.stack and "native_before" in recording.names(s.stack)]
         self.assertEqual({"no_python"}, {s.verdict for s in before})
 
+    @t.statistical("some samples fall on a thread's first and last steps, before and after its stack is whole", 0.0002)
     def test_beside_a_runtime_that_never_starts(self):
         """Two of the same library: the program's own one is alive."""
         build_embedded("server", "-DLINKED", *self.flags)
@@ -283,11 +290,13 @@ class Children(Processes):
         self.assertNearlyAll(sum(names == ["<module>", "main"] for names in sure), len(sure), "below main of the parent")
         self.assertIn(["<module>", "main"], found[:3])
 
+    @t.statistical("a sample that is read late is not verified: how many are late is chance", 0.0005)
     def test_of_a_command(self):
         done = probing("record", "-F", HZ, "-o", "out.db", "--",
                        *t.fixture_command("processes.py"), check=t.OK, env=t.fixture_environment())
         self.check(t.Recording("out.db"), json.loads(done.stdout.split("ended ")[1]))
 
+    @t.statistical("a sample that is read late is not verified: how many are late is chance", 0.0005)
     def test_of_a_running_process(self):
         with t.target(t.fixture_command("processes.py", "--wait")) as started, attached(started.pid) as recorder:
             t.wait_until(lambda: os.path.exists("probing.db"), what="the recording")
@@ -360,6 +369,7 @@ main()
                     for sample in samples)
         self.assertShare(0.9, right / len(samples), "named from the first function on")
 
+    @t.statistical("a sample that is read late is not verified: how many are late is chance", 0.0002)
     def test_spaces_and_other_scripts(self):
         python, script = self.copied("a b/ü 蛇"), self.script("a b/naïve файл.py")
         with t.target([python, script]) as started:
@@ -367,6 +377,7 @@ main()
         self.check(recording, script)
         self.assertIn(python, [module["path"] for module in recording.modules])
 
+    @t.statistical("a sample that is read late is not verified: how many are late is chance", 0.0002)
     def test_removed_while_it_runs(self):
         t.need_root()  # an ordinary user cannot open a file that has no path
         python, script = self.copied("gone"), self.script("gone/script.py")
@@ -375,6 +386,7 @@ main()
             recording = record_until(started.pid, "leaf_of_script")
         self.check(recording, script)
 
+    @t.statistical("a sample that is read late is not verified: how many are late is chance", 0.0002)
     def test_replaced_while_it_runs(self):
         t.need_root()
         python, script = self.copied("upgraded"), self.script("script.py")
@@ -478,6 +490,7 @@ class NativeThreads(Processes):
         self.assertGreater(len(samples), 20)
         self.assertEqual({"no_python"}, {sample.verdict for sample in samples})
 
+    @t.statistical("one verified sample in a thousand may be wrong", 0.0002)
     def test_each_has_its_own_leaf(self):
         for name, leaf in self.leaves.items():
             with self.subTest(name):
@@ -486,6 +499,7 @@ class NativeThreads(Processes):
                 self.assertGreater(found[leaf,], 0)
                 self.assertNearlyAll(found[leaf,], sum(found.values()), str(found))
 
+    @t.statistical("a sample that is read late is not verified: how many are late is chance", 0.0002)
     def test_python_frames_only_while_in_python(self):
         for name, native in (("sometimes", "sometimes_python"), ("late", "late_python")):
             with self.subTest(name):

@@ -97,12 +97,16 @@ class Callbacks(Chains):
     arguments = ("callbacks.py",)
     seconds = 4
 
+    @t.statistical("a sample that is read late is not verified: how many are late is chance", 0.0002)
     def test_quality(self):
         self.check_quality(self.often_verified())
 
+    @t.statistical(
+        "one verified sample in a thousand may be wrong, and each chain of callers must be met by a sample", 0.0002)
     def test_order_of_python_frames_and_their_lines(self):
         self.check_chains()
 
+    @t.statistical("one verified sample in a thousand may be wrong", 0.0002)
     def test_native_frames_stand_between_caller_and_callee(self):
         seen = collections.Counter()
         for sample in self.samples():
@@ -132,9 +136,12 @@ class Generators(Chains):
             raise unittest.SkipTest("generators.py is written for CPython 3.6 and later")
         super().setUpClass()
 
+    @t.statistical("a sample that is read late is not verified: how many are late is chance", 0.0002)
     def test_quality(self):
         self.check_quality(self.often_verified())
 
+    @t.statistical(
+        "one verified sample in a thousand may be wrong, and each chain of callers must be met by a sample", 0.0002)
     def test_order_and_lines(self):
         self.check_chains()
 
@@ -149,9 +156,11 @@ class Generators(Chains):
 class Lines(Stacks):
     arguments = ("lines.py",)
 
+    @t.statistical("a sample that is read late is not verified: how many are late is chance", 0.0002)
     def test_quality(self):
         self.check_quality(self.often_verified())
 
+    @t.statistical("bounds the share of samples on a loop's other lines", 0.0002)
     def test_executing_lines_of_callers_and_leaf(self):
         expected = {tuple(map(tuple, chain[:-1])) for chain in self.truth["stacks"]}
         seen, wrong, leaf_lines = set(), collections.Counter(), collections.Counter()
@@ -193,9 +202,11 @@ class DeepPython(Deep):
     arguments = ("deep.py",)
     hz = 199
 
+    @t.statistical("a sample that is read late is not verified: how many are late is chance", 0.0002)
     def test_quality(self):
         self.check_quality(self.often_verified())
 
+    @t.statistical("some samples fall on a thread's first and last steps, before and after its stack is whole", 0.0002)
     def test_every_frame_is_there(self):
         self.check_depth({"descend"})
 
@@ -205,6 +216,7 @@ class Deepest(Deep):
     arguments = ("deep.py", "--depth", "20000")
     hz = 19
 
+    @t.statistical("some of 38 samples may fall on the way down to the whole depth", 0.0005)
     def test_no_frame_is_missing(self):
         counts = collections.Counter(sum(frame.name == "descend" for frame in self.python(sample))
                                      for sample in self.samples())
@@ -220,6 +232,7 @@ class DeepCompiled(Deep):
     arguments = ("deep.py",)
     hz = 199
 
+    @t.statistical("some samples fall on a thread's first and last steps, before and after its stack is whole", 0.0002)
     def test_every_frame_is_there(self):
         self.check_depth({"descend"})
 
@@ -229,9 +242,11 @@ class DeepThroughC(Deep):
     arguments = ("deep.py", "--mode", "c", "--depth", "600")
     hz = 199
 
+    @t.statistical("some samples fall on a thread's first and last steps, before and after its stack is whole", 0.0002)
     def test_every_frame_is_there(self):
         self.check_depth({"through_sorted", "through_reduce"})
 
+    @t.statistical("some samples fall on a thread's first and last steps, before and after its stack is whole", 0.0002)
     def test_stacks_are_complete(self):
         ends = self.recording.ends()
         self.assertNearlyAll(ends["complete"] + ends["completed"], sum(ends.values()), str(ends))
@@ -246,6 +261,7 @@ class Threads(Stacks):
         tids = {thread["tid"] for thread in self.recording.threads if thread["name"] == name}
         return [sample for sample in self.samples() if sample.tid in tids]
 
+    @t.statistical("bounds the share of samples on a thread's first steps", 0.0002)
     def test_each_thread_runs_its_own_function(self):
         for name, function in self.truth["threads"].items():
             with self.subTest(name):
@@ -256,6 +272,7 @@ class Threads(Stacks):
                 others = set(self.truth["threads"].values()) - {function}
                 self.assertFalse(any(others & set(self.recording.names(sample.stack)) for sample in samples))
 
+    @t.statistical("bounds a share of few samples, in threads that live for milliseconds", 0.0002)
     def test_threads_that_came_and_went(self):
         churned = {thread["tid"]: thread for thread in self.recording.threads
                    if thread["name"].startswith("churn-") and thread["ended"]}
@@ -264,6 +281,7 @@ class Threads(Stacks):
         right = sum("burn_churn" in self.recording.names(sample.stack) for sample in samples)
         self.assertShare(0.5, right / len(samples), "in burn_churn, not on the way there")
 
+    @t.statistical("a thread that waits wakes up at times, and may be sampled then", 0.0002)
     def test_idle_threads_cost_nothing(self):
         idle = [sample for i in range(10) for sample in self.of_thread("idle-%d" % i)]
         self.assertLessEqual(len(idle), len(self.recording.samples) * 0.01)
@@ -281,6 +299,7 @@ class TruthCalls(Stacks):
     seconds = 3
     hz = 999
 
+    @t.statistical("a sample that is read late is not verified: how many are late is chance", 0.0002)
     def test_quality(self):
         self.check_quality(0)
 
@@ -295,6 +314,7 @@ class TruthCalls(Stacks):
     def claims(self, sample):
         return [f.name for f in self.python(sample) if f.name in self.truth["functions"]]
 
+    @t.statistical("one verified sample in a thousand may be wrong", 0.0002)
     def test_no_native_leaf_below_the_wrong_function(self):
         for verdict, may_be_wrong in (("exact", 0.001), ("verified", 0.01), ("approximate", 0.05)):
             right, wrong = collections.Counter(), collections.Counter()
@@ -317,6 +337,7 @@ class TruthCalls(Stacks):
         seen = {self.native_witness(sample) for sample in self.samples()} - {None}
         self.assertEqual(set(self.truth["callers"].values()), seen)
 
+    @t.statistical("one verified sample in a thousand may be wrong", 0.0002)
     def test_python_leaves_below_the_right_function(self):
         owner = {"key_of_fe": "fe", self.name("JSONEncoder.iterencode"): "fd",
                  self.name("_make_iterencode.<locals>._iterencode_dict"): "fd",
@@ -332,6 +353,7 @@ class TruthCalls(Stacks):
         self.assertTrue(any(self.python(sample)[-1:] and self.python(sample)[-1].name in owner
                             for sample in self.samples()))
 
+    @t.statistical("each function must have its share of random samples", 0.0002)
     def test_time_is_shared_as_the_work_is(self):
         """Every function is seen, whatever the verdict: dropping the hard ones would bias the profile."""
         seen = collections.Counter(name for sample in self.samples() for name in set(self.claims(sample)))

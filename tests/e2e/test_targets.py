@@ -310,18 +310,21 @@ class Gil:
         counts = self.held[name]
         return sum(n for what, n in counts.items() if what[which]) / known(counts, which)
 
+    @t.statistical("threads take turns between a sample and its reading", 0.0005)
     def test_who_holds_it(self):
         """Of polled samples memory is as of a little later: threads take turns in between."""
         least = 0.6 if self.source == "poll" else 0.85
         self.assertShare(least, self.share("holding", GIL), self.held)
         self.assertShare(0.85, 1 - self.share("hashing", GIL), self.held)
 
+    @t.statistical("threads take turns between a sample and its reading", 0.0005)
     def test_who_collects(self):
         least = 0.6 if self.source == "poll" else 0.85
         self.assertShare(least, self.share("collecting", GC), self.held)
         self.assertShare(0.9, 1 - self.share("hashing", GC), self.held)
         self.assertShare(0.9, 1 - self.share("holding", GC), self.held)
 
+    @t.statistical("bounds a share of random samples", 0.0002)
     def test_most_is_known(self):
         """Read afterwards it is known of a thread that stood still for so long, and of one in bytecode."""
         for name, counts in self.held.items():
@@ -434,6 +437,7 @@ class Wanted(Scratch):
 
 
 class Idle(Scratch):
+    @t.statistical("polls divide time by chance", 0.0002)
     def test_threads_that_wait(self):
         need_memory()
         with fixture("threads.py", "--busy", 1, "--idle", 1) as target:

@@ -14,7 +14,7 @@ import time
 import unittest
 
 from probing_test import (BINARY, DEBIAN_PYTHON, NO_INPUT, NOT_FOUND, OK, USAGE, fixture, need_perf, probing,
-                          scratch, wait_until)
+                          scratch, statistical, wait_until)
 from terminal import (BACK_TAB, DOWN, END, ENTER, ESCAPE, F1, F10, HOME, LEFT, PAGE_DOWN, PAGE_UP, RIGHT,
                       UP, Terminal, need_pyte)
 
@@ -345,6 +345,7 @@ class PrintsFrames:
         done = probing("top", "-F", "199", *arguments, check=check, **more)
         return [part.split("\n") for part in re.split(r"(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d{4}\n", done.stdout)[1:]]
 
+    @statistical("bounds shares of random samples", 0.0005)
     def test_one_frame(self):
         with spinning() as process:
             frames = self.frames(process.pid, "--once", "-d", "1.5", "--no-native", "--source", self.source)

@@ -84,33 +84,41 @@ class EverySource:
         self.need()
         return self.assertSums(work, self.source)
 
+    @t.statistical("sums of samples that are met by chance, within three standard errors", 0.0005)
     def test_one_program_beside_others(self):
         """Two that never sleep take turns with it: what a hypervisor takes meanwhile is no time of the program's."""
         with others_that_spin(2):
             self.check("alone")
 
+    @t.statistical("sums of samples that are met by chance, within three standard errors", 0.0005)
     def test_short_children(self):
         self.check("short")
 
+    @t.statistical("sums of samples that are met by chance, within three standard errors", 0.0005)
     def test_a_shell_loop(self):
         t.need_program("bash")
         t.need_program("git")
         self.check("shell")
 
+    @t.statistical("sums of samples that are met by chance, within three standard errors", 0.0005)
     def test_a_build(self):
         t.need_program("make")
         t.need_program("gcc")
         self.check("build")
 
+    @t.statistical("sums of samples that are met by chance, within three standard errors", 0.0005)
     def test_posix_spawn(self):
         self.check("spawn")
 
+    @t.statistical("sums of samples that are met by chance, within three standard errors", 0.0005)
     def test_threads(self):
         self.check("threads")
 
+    @t.statistical("sums of samples that are met by chance, within three standard errors", 0.0005)
     def test_a_chain_of_programs(self):
         self.check("chain")
 
+    @t.statistical("sums of samples that are met by chance, within three standard errors", 0.0005)
     def test_a_tree_of_forks(self):
         self.check("tree")
 
@@ -125,9 +133,11 @@ class WithEvents(EverySource):
             sums[names[sample.pid]] += sample.weight / 1e9
         return sums
 
+    @t.statistical("sums of samples that are met by chance, within three standard errors", 0.0005)
     def test_a_daemon(self):
         self.check("daemon")
 
+    @t.statistical("sums of samples that are met by chance, within three standard errors", 0.0005)
     def test_two_programs_have_their_shares(self):
         self.need()
         for name in ("first", "second"):
@@ -139,6 +149,7 @@ class WithEvents(EverySource):
         self.assertAlmostEqual(programs["second"] / sum(programs.values()),
                                sums["second"] / (sums["first"] + sums["second"]), delta=0.03)
 
+    @t.statistical("sums of samples that are met by chance, within three standard errors", 0.0005)
     def test_short_children_stand_under_their_command(self):
         self.need()
         recording, truth = self.record("short", self.source)
@@ -162,6 +173,7 @@ class ByReading(WithEvents, Sums):
 class ByPolling(EverySource, Sums):
     source = "poll"
 
+    @t.statistical("sums of samples that are met by chance, within three standard errors", 0.0005)
     def test_a_daemon(self):
         recording, truth = self.check("daemon")
         # It has samples of its own, under its own number.
@@ -204,6 +216,7 @@ class What(Sums):
         else:
             self.assertRegex(self.said, kernel + ": `sysctl kernel.perf_event_paranoid=1`, or record as root$")
 
+    @t.statistical("sums of samples that are met by chance, within three standard errors", 0.0005)
     def test_one_that_does_not_fork_has_all_of_its_time_in_samples(self):
         t.need_perf()
         probing("record", "-F", HZ, "-o", "out.db", "--", t.DEBIAN_PYTHON, "-c",
@@ -237,6 +250,7 @@ class What(Sums):
                        "import time\nwhile time.process_time() < 0.3: pass", check=t.OK)
         self.assertIn("--threads, --function or --gil dropped all samples", done.stderr)
 
+    @t.statistical("sums of samples that are met by chance, within three standard errors", 0.0005)
     def test_attached_to_one_that_forks(self):
         t.need_perf()
         with t.target(fixture_command("totals.py", "short", "--delay", 1)) as target:

@@ -127,6 +127,7 @@ class Views(t.RecordedCase):
         usual, inverted = self.folded(), self.folded("--inverted")
         self.assertEqual({stack[::-1]: n for stack, n in usual.items()}, dict(inverted))
 
+    @t.statistical("a share of time is compared with a share of samples", 0.0002)
     def test_min_share(self):
         """Nothing small is left, nothing is lost, and what stays is what it was."""
         usual, large = self.folded(), self.folded("--min-share", "5")

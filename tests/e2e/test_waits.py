@@ -193,6 +193,7 @@ class Common:
         self.assertRegex(self.said, r"switches away from a CPU ")
         self.assertRegex(self.said, r"the recorder used [\d.]+ % of a CPU")
 
+    @t.statistical("bounds the share of waits that are over before they can be looked at", 0.0005)
     def test_long_waits_are_seen_where_they_are(self):
         long_ones = [row for row in self.rows if row.state in OFF and row.weight > 0.02 and row.state != "runnable"]
         self.assertGreater(len(long_ones), 30)
@@ -381,6 +382,7 @@ class OnItsOwn(t.Case):
             self.assertGreater(states["running"] + states["runnable"], 0.7, process)
         self.assertEqual(2, len(recording.processes))
 
+    @t.statistical("half a second of CPU time must have so many samples", 0.0002)
     def test_without_the_kernels_types(self):
         """Records of events tell of switches, then: also that a processor has come to nothing."""
         t.need_bpf()

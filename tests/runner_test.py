@@ -1,0 +1,121 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""What tests/e2e/run.py runs a second time: assertions of marked tests, once, and nothing else.
+
+Usage: runner_test.py SOURCE_ROOT. The tests it runs are made here; no program is recorded.
+"""
+import contextlib
+import io
+import os
+import sys
+import unittest
+
+os.environ["PROBING_BINARY"] = "/bin/true"
+sys.path.insert(0, os.path.join(sys.argv.pop(1), "tests", "e2e"))
+sys.dont_write_bytecode = True
+import probing_test  # noqa: E402
+import run  # noqa: E402
+from probing_test import statistical  # noqa: E402
+
+
+def case_of(*tests, prepare=lambda: None, mark=None):
+    """A case whose tests are these functions: the list of them, as run.py has it."""
+    made = type("Made", (unittest.TestCase,), {"test_%d" % i: test for i, test in enumerate(tests)})
+    made.setUpClass = classmethod(lambda cls: prepare())
+    if mark:
+        made = mark(made)
+    return [made("test_%d" % i) for i in range(len(tests))]
+
+
+class Fails:
+    """A test that fails so many times, by an assertion or otherwise; n_runs: how often it was run."""
+
+    def __init__(self, times, error=AssertionError("too few")):
+        self.times, self.error, self.n_runs = times, error, 0
+
+    def __get__(self, test, owner=None):
+        return self if test is None else self.run
+
+    def run(self):
+        self.n_runs += 1
+        if self.n_runs <= self.times:
+            raise self.error
+
+
+MARK = statistical("half of the samples", 0.001)
+
+
+class SecondRuns(unittest.TestCase):
+    def run_cases(self, *cases):
+        """(outcomes in the order of the tests, names of the cases that needed a second run, what was printed)."""
+        run.CASES[:] = cases
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            results = [run.run_case(tests) for tests in cases]
+            second = run.run_again(results)
+        return [sorted(done.outcomes.items()) for done in results], second, said.getvalue()
+
+    def outcomes(self, *cases):
+        outcomes, second, _ = self.run_cases(*cases)
+        return [[outcome for _, outcome in of_case] for of_case in outcomes], len(second)
+
+    def test_unmarked_failures_are_final(self):
+        test = Fails(1)
+        self.assertEqual(([["FAIL"]], 0), self.outcomes(case_of(test)))
+        self.assertEqual(1, test.n_runs)
+
+    def test_a_marked_one_runs_once_more(self):
+        test, steady = MARK(Fails(1)), Fails(0)
+        outcomes, second, said = self.run_cases(case_of(test, steady))
+        self.assertEqual(["ok", "ok"], [outcome for _, outcome in outcomes[0]])
+        self.assertEqual((2, 1, 1), (test.n_runs, steady.n_runs, len(second)))
+        self.assertRegex(said, r"again: .*Made.test_0: half of the samples \(0\.001\)")
+
+    def test_not_a_third_time(self):
+        test = MARK(Fails(2))
+        self.assertEqual(([["FAIL"]], 0), self.outcomes(case_of(test)))
+        self.assertEqual(2, test.n_runs)
+
+    def test_errors_and_crashes_are_final(self):
+        for error in (OSError("gone"), probing_test.Crashed("signal 11"), probing_test.Impossible("exact, and wrong")):
+            test = MARK(Fails(1, error))
+            self.assertEqual(([["FAIL"]], 0), self.outcomes(case_of(test)), error)
+            self.assertEqual(1, test.n_runs)
+
+    def test_subtests(self):
+        def both(self, errors=[AssertionError("few"), OSError("gone")]):
+            for error in errors:
+                with self.subTest(error):
+                    raise error
+
+        def one(self):
+            with self.subTest("one"):
+                raise AssertionError("few")
+        with contextlib.redirect_stdout(io.StringIO()):
+            results = [run.run_case(case_of(MARK(test))) for test in (both, one)]
+        self.assertEqual([0, 1], [len(done.chance) for done in results])
+
+    def test_a_class_that_cannot_be_prepared(self):
+        def prepare():
+            raise AssertionError("no recording")
+        test = MARK(Fails(0))
+        self.assertEqual(([["FAIL"]], 0), self.outcomes(case_of(test, prepare=prepare)))
+        self.assertEqual(0, test.n_runs)
+
+    def test_the_mark_of_a_case(self):
+        test = Fails(1)
+        self.assertEqual(([["ok"]], 1), self.outcomes(case_of(test, mark=MARK)))
+
+    def test_more_than_two_are_no_chance(self):
+        tests = [MARK(Fails(1)) for _ in range(3)]
+        outcomes, second = self.outcomes(*(case_of(test) for test in tests))
+        self.assertEqual(([["FAIL"]] * 3, 0), (outcomes, second))
+        self.assertEqual([1, 1, 1], [test.n_runs for test in tests])
+
+    def test_marks_say_why_and_how_often(self):
+        for reason, probability in (("", 0.001), ("a reason", 0), ("a reason", 0.02), ("a reason", 1)):
+            with self.assertRaises(ValueError):
+                statistical(reason, probability)
+
+
+if __name__ == "__main__":
+    unittest.main()
