@@ -1,31 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* test_pipeline.c - how a pipeline ends: which recordings are marked as clean. */
-#include "tests/unit/store_fixture.h"
+#include "tests/unit/pipeline_fixture.h"
 
 #include <sqlite3.h>
-
-#include "base/util.h"
-#include "src/pipeline/pipeline.h"
-#include "src/pipeline/pipeline_private.h"
-
-static struct pipeline *new_pipeline(const char *path)
-{
-	static const struct run_row run = { .started_ns = 1,
-					    .command = "none",
-					    .mode = "cpu",
-					    .host = "here",
-					    .kernel = "6",
-					    .probing = "0",
-					    .stack_source = "wakeup" };
-	const struct pipeline_options options = { 0 };
-	struct pipeline *pipeline;
-	struct store *store;
-
-	assert_int_equal(store_create(path, NULL, &store), 0);
-	assert_int_equal(store_put_run(store, &run), 0);
-	assert_int_equal(pipeline_new(store, &options, &pipeline), 0);
-	return pipeline;
-}
 
 static int64_t number(const char *path, const char *sql)
 {
