@@ -38,6 +38,12 @@ static inline struct pipeline *new_pipeline(const char *path)
 	return pipeline_with(path, &(struct pipeline_options){ 0 });
 }
 
+/* Later than the maps that the next event has read from /proc: what is older, those tell. */
+static inline uint64_t later(void)
+{
+	return monotonic_ns() + 1000000000;
+}
+
 static inline void take(struct pipeline *pipeline, struct capture_event event)
 {
 	assert_int_equal(pipeline_take_event(pipeline, &event), 0);

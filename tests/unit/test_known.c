@@ -112,7 +112,7 @@ static void a_thread_that_is_renamed_has_another_row(void **state)
 	struct known_thread *thread = know(pipeline, PARENT_PID, THREAD_TID, monotonic_ns());
 
 	thread->is_new = false;
-	take(pipeline, named(PARENT_PID, THREAD_TID, "loader", false, monotonic_ns() + 1));
+	take(pipeline, named(PARENT_PID, THREAD_TID, "loader", false, later()));
 	assert_int_equal(thread->next_name_ns, 0);
 	assert_string_equal(thread->name, ""); /* Python is asked first, with all others */
 	pipeline_name_threads(pipeline, monotonic_ns());
@@ -120,12 +120,12 @@ static void a_thread_that_is_renamed_has_another_row(void **state)
 	assert_true(thread->is_new);
 	/* A thread has no say in what its process is called; the main one has. */
 	assert_null(processes_find(&pipeline->processes, PARENT_PID)->name);
-	take(pipeline, named(PARENT_PID, PARENT_PID, "server", false, monotonic_ns() + 1));
+	take(pipeline, named(PARENT_PID, PARENT_PID, "server", false, later()));
 	assert_string_equal(processes_find(&pipeline->processes, PARENT_PID)->name, "server");
 	/* After an exec the former program's name is nobody's, be it Python's own. */
 	thread->has_python_name = true;
 	thread->is_new = false;
-	take(pipeline, named(PARENT_PID, THREAD_TID, "second", true, monotonic_ns() + 1));
+	take(pipeline, named(PARENT_PID, THREAD_TID, "second", true, later()));
 	assert_string_equal(thread->name, "second");
 	assert_false(thread->has_python_name);
 	assert_true(thread->is_new);
@@ -166,7 +166,7 @@ static void rows_are_of_what_has_changed(void **state)
 	struct process *process;
 	uint64_t time_ns;
 
-	take(pipeline, named(PARENT_PID, PARENT_PID, "server", false, monotonic_ns() + 1));
+	take(pipeline, named(PARENT_PID, PARENT_PID, "server", false, later()));
 	know(pipeline, PARENT_PID, THREAD_TID, 1);
 	know(pipeline, PARENT_PID, PARENT_PID, 2);
 	assert_int_equal(pipeline_put_changed(pipeline), 0);
@@ -179,7 +179,7 @@ static void rows_are_of_what_has_changed(void **state)
 	assert_int_equal(pipeline_put_changed(pipeline), 0);
 	assert_int_equal(batch->n_processes, 1);
 	assert_int_equal(batch->n_threads, 2);
-	time_ns = monotonic_ns() + 1;
+	time_ns = later();
 	take(pipeline, ended(PARENT_PID, THREAD_TID, time_ns));
 	assert_int_equal(pipeline_put_changed(pipeline), 0);
 	assert_int_equal(batch->n_processes, 1);

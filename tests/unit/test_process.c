@@ -2,12 +2,6 @@
 /* test_process.c - processes by made events: forks, execs, ends, pauses, and when they are evicted. */
 #include "tests/unit/pipeline_fixture.h"
 
-/* Later than all maps that were read from /proc so far. */
-static uint64_t later(void)
-{
-	return monotonic_ns() + 1000;
-}
-
 static struct process *find(struct pipeline *pipeline, pid_t pid)
 {
 	struct process *process = processes_find(&pipeline->processes, pid);
