@@ -34,6 +34,7 @@ class Page:
     def __init__(self, browser, session):
         self.browser, self.session = browser, session
         self.errors, self.fetched = [], []
+        self.is_still = False  # transitions take no time
 
     def send(self, method, **parameters):
         return self.browser.send(method, parameters, self.session)
@@ -73,7 +74,8 @@ class Page:
 
     def settle(self):
         """Behind all transitions: two frames, and no timer of them."""
-        self.run('new Promise(done => setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(() => done(true))), 700))')
+        self.run('new Promise(done => setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(() => done(true))), %d))'
+                 % (150 if self.is_still else 700))
 
     def press(self, *keys, modifiers=0):
         for key in keys:
@@ -99,7 +101,8 @@ class Page:
         self.send('Emulation.setDeviceMetricsOverride', width=width, height=height, deviceScaleFactor=1, mobile=mobile)
 
     def prefer(self, **features):
-        """prefer(color_scheme='dark', reduced_motion='reduce')"""
+        """prefer(color_scheme='dark', reduced_motion='reduce'); what is not named is as the machine has it."""
+        self.is_still = features.get('reduced_motion') == 'reduce'
         self.send('Emulation.setEmulatedMedia', features=[
             {'name': 'prefers-' + name.replace('_', '-'), 'value': value} for name, value in features.items()])
 

@@ -44,6 +44,7 @@ SID_ROOT = os.path.abspath(os.path.join(os.environ.get("PROBING_ROOTS") or os.pa
     os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "probing", "roots"), "sid"))
 # Whether their Python frames can be read; where not, test_containers has what can be asked of them.
 READS_CONTAINERS = True
+OWN_PIDS = "own_pids"  # the label of Debian's own in a PID namespace
 SURE = ("exact", "verified")  # the verdicts that must not be wrong
 LONGEST_TARGET_S = 60  # so that no target outlives a test run that was killed
 
@@ -82,9 +83,14 @@ def candidate_interpreters():
             yield path
 
 
-@functools.lru_cache(maxsize=None)
 def interpreters():
-    """Debian's own, and one of each wanted version; a missing one has no path."""
+    """Debian's own, and one of each wanted version; a missing one has no path. That with its own PIDs is for each case by
+    night: it is Debian's own once more, which all_interpreters() has for cases in which PIDs matter."""
+    return [one for one in all_interpreters() if one.label != OWN_PIDS or os.environ.get("PROBING_NIGHTLY")]
+
+
+@functools.lru_cache(maxsize=None)
+def all_interpreters():
     result = [Interpreter(DEBIAN_PYTHON, version_of(DEBIAN_PYTHON), "debian")]
     by_version = {}
     for path in candidate_interpreters():
@@ -147,7 +153,7 @@ def sid():
 
 def container_interpreters():
     """Debian's own with its own PIDs, and the newest in a root of their own."""
-    result = [Interpreter(DEBIAN_PYTHON, version_of(DEBIAN_PYTHON), "own_pids", own_pids())]
+    result = [Interpreter(DEBIAN_PYTHON, version_of(DEBIAN_PYTHON), OWN_PIDS, own_pids())]
     for version in SID_VERSIONS:
         result.append(Interpreter("/usr/bin/python" + version, version, "sid_" + version.replace(".", "_"), sid()))
     return result
@@ -441,6 +447,27 @@ def scratch():
             yield folder
         finally:
             os.chdir(before)
+
+
+SHARED = {}  # what shared() has made: by function, its folder and its result
+
+
+def shared(make):
+    """Decorator: what a function makes in a folder, which is its argument, is made once for the cases of a module that
+    run together (run.py), and gone after them."""
+    @functools.wraps(make)
+    def made():
+        if make not in SHARED:
+            folder = tempfile.TemporaryDirectory(prefix="probing-test.")
+            SHARED[make] = folder, make(folder.name)
+        return SHARED[make][1]
+    return made
+
+
+def end_shared():
+    for folder, _ in SHARED.values():
+        folder.cleanup()
+    SHARED.clear()
 
 
 def drop_views(db):

@@ -13,13 +13,17 @@ of its own; its lines come when it is done. Cases that say 'alone = True' measur
 others would disturb: they run after the rest, one by one.
 
 With --by-user only what may depend on who runs it: not the modules and cases that say
-'SAME_FOR_ALL_USERS = True', as they are about what is made of a recording, whoever made it.
+'SAME_FOR_ALL_USERS = True', as they are about what is made of a recording, whoever made it. Of cases
+that say 'ONE_FOR_USERS = True' those of Debian's interpreter run alone, and with PROBING_NIGHTLY all: what is
+read of each version is what root reads, and rights do not depend on it.
+
+Cases of a module that says 'TOGETHER = True' share what one of them has prepared, and run one after the other.
 
 The slowest cases are listed before the closing line: their time with all that their classes prepare, and the CPU time
 of all processes they started.
 
-All tests of a class count as skipped, or as failed, if the class's preparation is. Tests share a temporary folder; a
-line names the files that they leave there.
+All tests of a class count as skipped, or as failed, if the class's preparation is. Tests share a temporary folder; what
+they leave there is one more failure, which names the files.
 
 A failure is final, with one exception: a test marked @statistical (probing_test.py) whose assertion fails runs once more at
 the end, alone and from a recording of its own. A line 'N needed a second run: ...' names the cases that passed then; more
@@ -136,6 +140,8 @@ def cases_of(suite):
 
 def may_differ_by_user(tests):
     case = type(tests[0])
+    if getattr(case, "ONE_FOR_USERS", False) and case.interpreter.label != "debian" and not os.environ.get("PROBING_NIGHTLY"):
+        return False
     return not any(getattr(where, "SAME_FOR_ALL_USERS", False) for where in (case, sys.modules[case.__module__]))
 
 
@@ -152,24 +158,47 @@ def run_case(tests):
     return Done(result.outcomes, time.monotonic() - began, cpu_seconds() - spent, failed - result.final)
 
 
-def run_quietly(at):
-    """In a process of its own: what run_case() returns of the case at this place of the list, and its output."""
+def run_together(cases):
+    """What run_case() returns of each of these, which share what one of them prepares."""
+    try:
+        return [run_case(tests) for tests in cases]
+    finally:
+        sys.modules["probing_test"].end_shared()
+
+
+def run_quietly(places):
+    """In a process of its own: run_together() of the cases at these places of the list, and their output."""
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
-        done = run_case(CASES[at])
+        done = run_together([CASES[at] for at in places])
     return done, said.getvalue()
+
+
+def jobs_of(places):
+    """Lists of places that run in one process each: one of them, or all of a module whose cases run together."""
+    jobs = {}
+    for at in places:
+        module = sys.modules[type(CASES[at][0]).__module__]
+        jobs.setdefault(module if getattr(module, "TOGETHER", False) else at, []).append(at)
+    return list(jobs.values())
 
 
 def run_first(jobs):
     """What run_case() returns, of each case; several at once, then those that want to be alone."""
-    together = [i for i, tests in enumerate(CASES) if jobs > 1 and not getattr(tests[0], "alone", False)]
+    is_alone = [jobs == 1 or getattr(tests[0], "alone", False) for tests in CASES]
+    together = [i for i in range(len(CASES)) if not is_alone[i]]
     results = [None] * len(CASES)
     with concurrent.futures.ProcessPoolExecutor(jobs, multiprocessing.get_context("fork")) as pool:
-        running = {pool.submit(run_quietly, i): i for i in together}
+        running = {pool.submit(run_quietly, places): places for places in jobs_of(together)}
         for done in concurrent.futures.as_completed(running):
-            results[running[done]], said = done.result()
+            of_places, said = done.result()
+            for at, one in zip(running[done], of_places):
+                results[at] = one
             print(said, end="", flush=True)
-    return [run_case(tests) if done is None else done for tests, done in zip(CASES, results)]
+    for places in jobs_of(i for i in range(len(CASES)) if is_alone[i]):
+        for at, done in zip(places, run_together([CASES[at] for at in places])):
+            results[at] = done
+    return results
 
 
 def name_of(tests):
@@ -203,7 +232,7 @@ def run_again(results):
         tests = [test for test in CASES[i] if test.id() in results[i].chance]
         for test in tests:
             print("again: %s: %s (%g)" % (test.id(), *mark_of(test)), flush=True)
-        done = run_case(tests)
+        done, = run_together([tests])
         results[i].outcomes.update(done.outcomes)
         if "FAIL" not in done.outcomes.values():
             second.append(name_of(CASES[i]))
@@ -255,7 +284,8 @@ def main():
     outcomes = list(by_name.values())
     failed = outcomes.count("FAIL")
     if left:
-        print("left in the temporary folder: %s" % ", ".join(left))
+        print("FAIL  left in the temporary folder: %s" % ", ".join(left))
+        failed += 1
     if second:
         print("%d needed a second run: %s" % (len(second), ", ".join(second)))
     print("%d passed, %d failed, %d skipped" % (outcomes.count("ok"), failed, outcomes.count("skip")))

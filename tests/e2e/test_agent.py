@@ -100,7 +100,7 @@ class Host:
 
 class AgentCase(unittest.TestCase):
     interpreter = None
-    alone = True  # it counts on an answer while the program still does what it was told
+    ONE_FOR_USERS = True
 
     def setUp(self):
         p.need_interpreter(self.interpreter)
@@ -226,6 +226,19 @@ class Evaluation(AgentCase):
                 self.assertEqual((agent.VALUE, "41", "", ""), client.evaluate("answer"))
             self.assertEqual((0, "", ""), host.end())
 
+    def test_who_asked_has_gone(self):
+        with self.host() as host:
+            with agent.Client(host.pid) as client:
+                client.begin("n = 0\nwhile True: n += 1")
+                self.assertEqual(agent.STARTED, client.receive()[0])
+            with agent.Client(host.pid) as client:
+                p.wait_until(lambda: client.evaluate("1")[0] == agent.VALUE, 20, "the end of what nobody waits for")
+
+
+class Times(AgentCase):
+    """Evaluations that have so much time, and what they leave of the program's speed."""
+    alone = True  # it counts on an answer while the program still does what it was told
+
     def test_the_program_is_as_fast_as_before(self):
         """In CPython 3.12 PyThreadState_SetAsyncExc(NULL) leaves all threads on the slow path of the evaluation loop."""
         with self.host() as host, agent.Client(host.pid) as client:
@@ -273,14 +286,6 @@ class Evaluation(AgentCase):
             self.assertEqual("done\n", host.process.stdout.readline())
             self.assertEqual("41\n", host.run("print(answer)"))
             self.assertEqual((agent.VALUE, "41", "", ""), client.evaluate("answer"))
-
-    def test_who_asked_has_gone(self):
-        with self.host() as host:
-            with agent.Client(host.pid) as client:
-                client.begin("n = 0\nwhile True: n += 1")
-                self.assertEqual(agent.STARTED, client.receive()[0])
-            with agent.Client(host.pid) as client:
-                p.wait_until(lambda: client.evaluate("1")[0] == agent.VALUE, 20, "the end of what nobody waits for")
 
 
 class Life(AgentCase):
@@ -422,9 +427,9 @@ class Foreigners(AgentCase):
             client.close()
 
 
-for case in (Evaluation, Life, Foreigners):
+for case in (Evaluation, Times, Life, Foreigners):
     p.for_each_interpreter(globals(), evaluating_interpreters)(case)
-del AgentCase, Evaluation, Life, Foreigners, case
+del AgentCase, Evaluation, Times, Life, Foreigners, case
 
 if __name__ == "__main__":
     unittest.main()

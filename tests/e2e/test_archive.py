@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Whole recordings: what they are, in other formats, written anew, several as one."""
-import atexit
 import contextlib
-import functools
 import json
 import os
 import re
@@ -11,7 +9,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
@@ -19,6 +16,7 @@ import probing_test as t
 from probing_test import fixture, probing
 
 SAME_FOR_ALL_USERS = True
+TOGETHER = True  # by recorded()
 
 FIELDS = ("timestamp", "pid", "tid", "cpu", "weight", "verdict", "stack_end", "gil", "gc", "state")
 
@@ -50,19 +48,17 @@ def samples(path):
             for row in ask(path, "SELECT %s, stack FROM sample ORDER BY rowid" % ", ".join(FIELDS))]
 
 
-@functools.lru_cache(maxsize=None)
-def recorded():
-    """Where one.db, two.db and three.db are, and the two processes' numbers; made once, gone at the end."""
-    folder = tempfile.TemporaryDirectory(prefix="probing-test.")
-    atexit.register(folder.cleanup)
-    at = lambda name: os.path.join(folder.name, name)
+@t.shared
+def recorded(folder):
+    """Where one.db, two.db and three.db are, and the two processes' numbers."""
+    at = lambda name: os.path.join(folder, name)
     with fixture("demo.py") as target:
         for name in ("one.db", "two.db"):
             t.record(target.pid, 0.7, 299, at(name))
         pid = target.pid
     with fixture("threads.py") as target:
         t.record(target.pid, 0.7, 299, at("three.db"))
-        return folder.name, pid, target.pid
+        return folder, pid, target.pid
 
 
 class Archive(t.Case):

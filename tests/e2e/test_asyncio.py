@@ -44,6 +44,7 @@ def by_function(threads):
 @t.for_each_interpreter(globals(), modern_interpreters)
 class Waiting(unittest.TestCase):
     """Tasks that all wait, against what the interpreter knows of them."""
+    ONE_FOR_USERS = True
 
     @classmethod
     def setUpClass(cls):

@@ -115,8 +115,10 @@ class AttachCase(InjectCase):
         return {row["func"]: row for row in self.ask(target, "SELECT * FROM python.function_time")}
 
 
-@p.for_each_interpreter(globals())
+@p.for_each_interpreter(globals(), p.all_interpreters)
 class Attach(AttachCase):
+    ONE_FOR_USERS = True
+
     def monitors(self):
         return tuple(map(int, self.interpreter.version.split("."))) >= (3, 12)
 

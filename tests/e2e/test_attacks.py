@@ -23,7 +23,6 @@ MUTATIONS = int(os.environ.get("PROBING_MUTATIONS", "200"))
 class Attack(t.Case):
     """home/secret is root's alone, home/shared is everybody's and sticky, home/work is where root's verbs run."""
     maxDiff = None
-    alone = True  # it watches times and memory
     geometry = (0, 0)  # of the recording; each class has another one
 
     @classmethod
@@ -488,6 +487,7 @@ add_contents()
 
 class Changing(Attack):
     TRIES = 20
+    alone = True  # the attacker never rests
 
     def setUp(self):
         super().setUp()

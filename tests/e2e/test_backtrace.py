@@ -79,9 +79,10 @@ class Case(t.Case):
         self.addCleanup(folder.__exit__, None, None, None)
 
 
-@t.for_each_interpreter(globals())
+@t.for_each_interpreter(globals(), t.all_interpreters)
 class Blocked(Case):
     """What threads wait for, against what they themselves know."""
+    ONE_FOR_USERS = True
 
     @classmethod
     def setUpClass(cls):
@@ -180,9 +181,10 @@ class BlockedElsewhere(Case):
             self.assertEqual("GIL", found[0]["lock"])
 
 
-@t.for_each_interpreter(globals())
+@t.for_each_interpreter(globals(), t.all_interpreters)
 class Parked(Case):
     """Stacks that stand still, against what the interpreter knows of them."""
+    ONE_FOR_USERS = True
 
     @classmethod
     def setUpClass(cls):
@@ -279,6 +281,7 @@ class Parked(Case):
 @t.for_each_interpreter(globals())
 class Busy(Case):
     """Threads that are stopped wherever they happen to be."""
+    ONE_FOR_USERS = True
 
     @t.statistical(
         "60 looks must meet a holder of the GIL and one who waits for it, and few functions being entered", 0.0005)
@@ -312,6 +315,7 @@ class Busy(Case):
 @t.for_each_interpreter(globals())
 class Hanging(Case):
     """One thread in C for good, and one that cannot be stopped."""
+    ONE_FOR_USERS = True
 
     def test_both_are_shown(self):
         t.need_interpreter(self.interpreter)

@@ -28,7 +28,7 @@ MOSTLY = 0.7  # be exact; on a loaded machine and in a short recording, too
 
 
 def by_labels(*labels):
-    return [interpreter for interpreter in t.interpreters() if interpreter.label in labels]
+    return [interpreter for interpreter in t.all_interpreters() if interpreter.label in labels]
 
 
 def some_interpreters():

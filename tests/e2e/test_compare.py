@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: MIT
 """Recordings against recordings: what has changed, the gate, and what measures for it."""
-import atexit
-import functools
 import json
 import os
 import re
@@ -9,7 +7,6 @@ import shutil
 import sqlite3
 import contextlib
 import subprocess
-import tempfile
 import time
 import unittest
 import xml.etree.ElementTree as ElementTree
@@ -17,6 +14,7 @@ import xml.etree.ElementTree as ElementTree
 import probing_test as t
 from probing_test import probing
 
+TOGETHER = True  # by measured()
 REGRESSED, CANNOT_TELL = 2, 3
 SLOWER = os.path.join(t.FIXTURES, "slower.py")
 N_RUNS = 8  # 12,870 deals: what lies apart is known, however many functions are asked
@@ -27,14 +25,12 @@ def bench(path, percent, *options, program=SLOWER, runs=N_RUNS):
             timeout=240)
 
 
-@functools.lru_cache(maxsize=None)
-def measured():
-    """Where base.db, same.db and slow.db are: 0, 0 and 300 % more work; made once, gone at the end."""
-    folder = tempfile.TemporaryDirectory(prefix="probing-test.")
-    atexit.register(folder.cleanup)
+@t.shared
+def measured(folder):
+    """Where base.db, same.db and slow.db are: 0, 0 and 300 % more work."""
     for name, percent in (("base", 0), ("same", 0), ("slow", 300)):
-        bench(os.path.join(folder.name, name + ".db"), percent)
-    return folder.name
+        bench(os.path.join(folder, name + ".db"), percent)
+    return folder
 
 
 class Compare(t.Case):

@@ -21,6 +21,8 @@ while True:
 
 @p.for_each_interpreter(globals())
 class Configure(InjectCase):
+    ONE_FOR_USERS = True
+
     def test_set_get_and_list(self):
         with self.program(SLEEPS) as target:
             done = p.probing(target.pid, "config", check=p.FAILED)

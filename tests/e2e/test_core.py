@@ -55,6 +55,8 @@ def machine_interpreters():
 
 @t.for_each_interpreter(globals(), machine_interpreters)
 class Dead(Case):
+    ONE_FOR_USERS = True
+
     def test_the_same_stacks_as_alive(self):
         need_core_files()
         t.need_interpreter(self.interpreter)
@@ -76,6 +78,7 @@ class Dead(Case):
 @t.for_each_interpreter(globals(), machine_interpreters)
 class Copied(Case):
     """gdb's gcore writes no segment at all for what its filter leaves out, which is program code by default."""
+    ONE_FOR_USERS = True
 
     # core(5): which mappings are dumped. The default; without the first pages of files; all of them.
     FILTERS = (0x33, 0x23, 0x7f)

@@ -169,8 +169,10 @@ class Filtered(Case):
         self.assertNotEqual("ok", said.state("bpf"))
 
 
-@t.for_each_interpreter(globals())
+@t.for_each_interpreter(globals(), t.all_interpreters)
 class Python(Case):
+    ONE_FOR_USERS = True
+
     def test_which_it_is(self):
         need_memory()
         t.need_interpreter(self.interpreter)

@@ -34,8 +34,10 @@ class InjectCase(unittest.TestCase):
 SLEEPS = "import threading, time; answer = 41; print('ready {}', flush=True)\nwhile True: time.sleep(0.01)"
 
 
-@p.for_each_interpreter(globals())
+@p.for_each_interpreter(globals(), p.all_interpreters)
 class Inject(InjectCase):
+    ONE_FOR_USERS = True
+
     def test_there_and_back(self):
         with self.program(SLEEPS) as target:
             self.assertRegex(p.probing("inject", target.pid, check=p.OK).stdout, r"^the agent is in process %d \(" % target.pid)

@@ -51,6 +51,8 @@ def thread_named(found, name):
 
 @t.for_each_interpreter(globals())
 class Holding(t.Case):
+    ONE_FOR_USERS = True
+
     @classmethod
     def setUpClass(cls):
         t.need_interpreter(cls.interpreter)

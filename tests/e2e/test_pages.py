@@ -229,7 +229,7 @@ class Pages(t.Case):
 
     def check_contrast(self, path):
         for scheme in ("light", "dark"):
-            self.page.prefer(color_scheme=scheme)
+            self.page.prefer(color_scheme=scheme, reduced_motion="reduce")
             self.page.open(path)
             colours = self.page.run("[...document.querySelectorAll('.colours option')].map(one => one.value)") or [""]
             for colour in colours:
@@ -257,7 +257,7 @@ class Pages(t.Case):
         for path in ("diff.html", "diff.svg"):
             self.make_diff(path)
             self.check_contrast(path)
-            self.page.prefer(color_scheme="light")
+            self.page.prefer(color_scheme="light", reduced_motion="reduce")
             self.page.open(path)
             boxes = self.page.run("[...document.querySelectorAll('.graph g.frame, .frames > g')].map(box => [box.querySelector('title').textContent,"
                                   " (box.querySelector('.d3-flame-graph-label, text') || {}).textContent || '', getComputedStyle(box.querySelector('rect')).fill])")

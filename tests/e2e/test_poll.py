@@ -114,7 +114,7 @@ class Chains(OfOneInterpreter):
         self.assertLessEqual(len(without), max(3, 0.05 * len(self.recording.samples)))
 
 
-@t.for_each_interpreter(globals(), lambda: [i for i in t.interpreters() if i.label in SOME_VERSIONS])
+@t.for_each_interpreter(globals(), lambda: [i for i in t.all_interpreters() if i.label in SOME_VERSIONS])
 class CallTree(OfOneInterpreter):
     """Functions that call each other faster than they can be read: each has one caller, by its name.
 

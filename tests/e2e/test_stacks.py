@@ -92,7 +92,7 @@ class Chains(Stacks):
         self.assertEqual(set(), expected - set(seen), "never seen")
 
 
-@t.for_each_interpreter(globals())
+@t.for_each_interpreter(globals(), t.all_interpreters)
 class Callbacks(Chains):
     arguments = ("callbacks.py",)
     seconds = 4
@@ -253,7 +253,7 @@ class DeepThroughC(Deep):
         self.assertGreater(ends["completed"], 0, "more than a stack copy holds, yet never completed")
 
 
-@t.for_each_interpreter(globals())
+@t.for_each_interpreter(globals(), t.all_interpreters)
 class Threads(Stacks):
     arguments = ("threads.py", "--busy", "2", "--idle", "10", "--churn")
 

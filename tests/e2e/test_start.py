@@ -151,6 +151,7 @@ class Installed(unittest.TestCase):
 
 @p.for_each_interpreter(globals())
 class Run(StartCase):
+    ONE_FOR_USERS = True
     interpreter = None
 
     def setUp(self):

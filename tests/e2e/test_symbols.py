@@ -239,7 +239,7 @@ class Symbols(t.Case):
         with t.target([os.path.abspath("driver"), os.path.abspath(library)], **more) as started:
             yield started
 
-    def record(self, pid, *more, path="probing.db", seconds=0.8, env=None):
+    def record(self, pid, *more, path="probing.db", seconds=0.5, env=None):
         return t.probing("record", "--pid", pid, "-d", seconds, "-F", 999, "-o", path, *more, check=t.OK, env=env)
 
     def record_library(self, library, *more, path="probing.db", env=None):

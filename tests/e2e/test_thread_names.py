@@ -9,7 +9,7 @@ from probing_test import probing
 LATE_S = 0.3  # the recorder asks for names again after that
 
 
-@t.for_each_interpreter(globals())
+@t.for_each_interpreter(globals(), t.all_interpreters)
 class ThreadNames(t.Case):
     """Names in every table and picture; fixtures/named_threads.py says what they are."""
 

@@ -4,6 +4,7 @@
 #define PROBING_TESTS_PIPELINE_FIXTURE_H
 
 #include <signal.h>
+#include <sys/prctl.h>
 
 #include "tests/unit/memory_image.h"
 #include "tests/unit/store_fixture.h"
@@ -80,15 +81,17 @@ static inline struct capture_event mapped(pid_t pid, uint64_t start, uint64_t ti
 	};
 }
 
-/* A child of the test, which waits for its end. */
+/* A child of the test, which waits for its end, at the latest the test's own. */
 static inline pid_t start_child(void)
 {
 	pid_t pid = fork();
 
 	assert_true(pid >= 0);
-	if (pid == 0)
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (;;)
 			pause();
+	}
 	return pid;
 }
 

@@ -288,6 +288,9 @@ static void who_is_still_there_is_not_evicted(void **state)
 	add_ended(pipeline, getpid());
 	assert_int_equal(processes_forget(&pipeline->processes, 5, 5), 0);
 	assert_int_equal(find(pipeline, getpid())->last_batch, 0);
+	process_end(find(pipeline, getpid()), 2); /* it has ended once */
+	assert_int_equal(find(pipeline, getpid())->ended_ns, 1);
+	assert_false(find(pipeline, getpid())->is_new);
 	pipeline_free(pipeline);
 }
 
