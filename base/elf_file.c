@@ -32,6 +32,17 @@ enum { MAX_PROGRAM_HEADERS = 4096 };
 /* A file has one of each kind. Many tables could share the same large bytes. */
 enum { MAX_SYMBOL_TABLES = 8 };
 
+/* An answer of elf_file_symbol() or elf_file_section(). A tree of forks asks the same of one file for each process. */
+struct known_name {
+	char *name; /* owned */
+	bool is_section;
+	int error; /* 0 or -ENOENT */
+	uint64_t first, second;
+};
+
+/* Names that callers ask for are few, and their own; further ones are looked up each time. */
+enum { MAX_KNOWN_NAMES = 32 };
+
 struct elf_file {
 	int fd;
 	struct file_mapping *mapping; /* NULL: the bytes are owned elsewhere, or cannot be mapped */
@@ -45,6 +56,8 @@ struct elf_file {
 	uint64_t eh_frame_hdr, n_eh_frame_hdr_bytes; /* 0 bytes: missing */
 	const struct elf_reader *reader; /* parses the file instead of libelf; NULL: libelf, and elf is set */
 	uint32_t number;                 /* the reader's number for the file */
+	struct known_name *known;        /* MAX_KNOWN_NAMES; NULL until the first */
+	size_t n_known;
 };
 
 void build_id_format(const struct build_id *id, char *to)
@@ -305,6 +318,9 @@ void elf_file_free(struct elf_file *file)
 	elf_end(file->elf);
 	file_mapping_free(file->mapping);
 	closep(&file->fd);
+	for (size_t i = 0; i < file->n_known; i++)
+		free(file->known[i].name);
+	free(file->known);
 	free(file->segments);
 	free(file);
 }
@@ -446,7 +462,7 @@ static int find_in_table(struct elf_file *file, Elf_Scn *section, const GElf_Shd
 	return -ENOENT;
 }
 
-int elf_file_symbol(struct elf_file *file, const char *name, uint64_t *ret_value, uint64_t *ret_size)
+static int find_symbol(struct elf_file *file, const char *name, uint64_t *ret_value, uint64_t *ret_size)
 {
 	static const GElf_Word types[] = { SHT_DYNSYM, SHT_SYMTAB };
 	GElf_Shdr header;
@@ -472,7 +488,7 @@ int elf_file_symbol(struct elf_file *file, const char *name, uint64_t *ret_value
 	return -ENOENT;
 }
 
-int elf_file_section(struct elf_file *file, const char *name, uint64_t *ret_address, uint64_t *ret_size)
+static int find_section(struct elf_file *file, const char *name, uint64_t *ret_address, uint64_t *ret_size)
 {
 	Elf_Scn *section = NULL;
 	GElf_Shdr header;
@@ -495,6 +511,57 @@ int elf_file_section(struct elf_file *file, const char *name, uint64_t *ret_addr
 		}
 	}
 	return -ENOENT;
+}
+
+/* Without memory for it, the answer is looked up again the next time. */
+static void remember(struct elf_file *file, const char *name, const struct known_name *answer)
+{
+	struct known_name *known;
+
+	if (!file->known)
+		file->known = calloc(MAX_KNOWN_NAMES, sizeof *file->known);
+	if (!file->known || file->n_known == MAX_KNOWN_NAMES)
+		return;
+	known = &file->known[file->n_known];
+	*known = *answer;
+	known->name = strdup(name);
+	file->n_known += known->name != NULL;
+}
+
+static int find_name(struct elf_file *file, bool is_section, const char *name, uint64_t *ret_first,
+		     uint64_t *ret_second)
+{
+	struct known_name answer = { .is_section = is_section };
+
+	for (size_t i = 0; i < file->n_known; i++) {
+		const struct known_name *known = &file->known[i];
+
+		if (known->is_section != is_section || strcmp(known->name, name) != 0)
+			continue;
+		if (known->error == 0) {
+			*ret_first = known->first;
+			*ret_second = known->second;
+		}
+		return known->error;
+	}
+	answer.error = (is_section ? find_section : find_symbol)(file, name, &answer.first, &answer.second);
+	if (answer.error == 0 || answer.error == -ENOENT)
+		remember(file, name, &answer);
+	if (answer.error == 0) {
+		*ret_first = answer.first;
+		*ret_second = answer.second;
+	}
+	return answer.error;
+}
+
+int elf_file_symbol(struct elf_file *file, const char *name, uint64_t *ret_value, uint64_t *ret_size)
+{
+	return find_name(file, false, name, ret_value, ret_size);
+}
+
+int elf_file_section(struct elf_file *file, const char *name, uint64_t *ret_address, uint64_t *ret_size)
+{
+	return find_name(file, true, name, ret_address, ret_size);
 }
 
 /* .zdebug_* sections begin with "ZLIB" and the size, 8 bytes, most significant first. */

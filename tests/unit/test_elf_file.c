@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/elf_file.h"
+#include "base/elf_reader.h"
 #include "base/util.h"
 
 static const char PYTHON[] = "/usr/bin/python3";
@@ -418,6 +419,86 @@ static void other_files_are_refused(void **state)
 	elf_file_free(NULL);
 }
 
+/* ---- A reader that counts its questions ---- */
+
+static int counted_open(void *data, const char *name, int fd, const void *bytes, size_t n_bytes,
+			struct elf_summary *ret, uint32_t *ret_number)
+{
+	(void)data, (void)name, (void)fd, (void)bytes, (void)n_bytes;
+	*ret = (struct elf_summary){ .machine = EM_X86_64 };
+	*ret_number = 0;
+	return 0;
+}
+
+static void counted_close(void *data, uint32_t number)
+{
+	(void)data, (void)number;
+}
+
+/* Names that begin with "no" are missing; the value of others is their length. */
+static int counted_name(void *data, uint32_t number, const char *name, uint64_t *ret_value, uint64_t *ret_size)
+{
+	unsigned *n_asked = data;
+
+	(void)number;
+	++*n_asked;
+	if (strncmp(name, "no", 2) == 0)
+		return -ENOENT;
+	*ret_value = strlen(name);
+	*ret_size = 1;
+	return 0;
+}
+
+static int counted_section(void *data, uint32_t number, const char *name, uint64_t *ret_value, uint64_t *ret_size)
+{
+	int r = counted_name(data, number, name, ret_value, ret_size);
+
+	*ret_size = 2;
+	return r;
+}
+
+static int counted_function(void *data, uint32_t number, uint64_t address, uint64_t *ret_start, uint64_t *ret_end)
+{
+	(void)data, (void)number, (void)address, (void)ret_start, (void)ret_end;
+	return -ENOENT;
+}
+
+static void names_are_asked_for_once(void **state)
+{
+	unsigned n_asked = 0;
+	const struct elf_reader reader = { counted_open,    counted_close,    counted_name,
+					   counted_section, counted_function, &n_asked };
+	CLEANUP(elf_file_freep) struct elf_file *file = NULL;
+	char name[] = "changing";
+	uint64_t value, size;
+
+	(void)state;
+	assert_int_equal(elf_file_open_through(&reader, "made", -1, "", 0, &file), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(elf_file_symbol(file, "symbol", &value, &size), 0);
+		assert_int_equal(value, 6);
+		assert_int_equal(size, 1);
+		assert_int_equal(elf_file_section(file, "symbol", &value, &size), 0);
+		assert_int_equal(size, 2); /* a section and a symbol of one name are two names */
+		assert_int_equal(elf_file_symbol(file, "none", &value, &size), -ENOENT);
+		assert_int_equal(value, 6);
+	}
+	assert_int_equal(n_asked, 3);
+	/* Names are copied, and those that find no room are looked up each time. */
+	for (char c = 'A'; c < 'A' + 50; c++) {
+		*name = c;
+		assert_int_equal(elf_file_symbol(file, name, &value, &size), 0);
+		assert_int_equal(value, 8);
+	}
+	assert_int_equal(n_asked, 53);
+	*name = 'A';
+	assert_int_equal(elf_file_symbol(file, name, &value, &size), 0);
+	assert_int_equal(n_asked, 53);
+	*name = 'A' + 49;
+	assert_int_equal(elf_file_symbol(file, name, &value, &size), 0);
+	assert_int_equal(n_asked, 54);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -427,6 +508,7 @@ int main(void)
 		cmocka_unit_test(padding_is_no_function),        cmocka_unit_test(a_stripped_interpreter_is_understood),
 		cmocka_unit_test(the_vdso_is_understood),        cmocka_unit_test(the_vdso_needs_no_sections),
 		cmocka_unit_test(truncated_images_are_survived), cmocka_unit_test(other_files_are_refused),
+		cmocka_unit_test(names_are_asked_for_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
