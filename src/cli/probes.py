@@ -3,8 +3,11 @@
 # alike.
 #
 # arm(spec) replaces the probes of the process; spec has a probe a line: "function NAME", "variable NAME@PLACE", "interval SECONDS",
-# "torch". It arms all of them or none, and prints a note a line. read(table) prints rows, a line each, columns separated by tabs. Probes
-# live in sys._probing_agent, where the agent finds disarm() at its end, and where a child disarms itself after a fork.
+# "torch". It arms all of them or none, and prints a note a line; where it arms none, the earlier probes stay. read(table) prints rows, a
+# line each, columns separated by tabs. Probes live in sys._probing_agent, where the agent finds disarm() at its end, and where a child
+# disarms itself after a fork.
+#
+# A part (Monitor, Trampolines, Watcher, Torch) changes the process from begin() to end() only, and may begin again after its end.
 #
 # From CPython 3.12 on sys.monitoring calls us at the timed functions alone. Before that, a timed function gets the code of a
 # trampoline, which calls a copy of the function: nothing else of the program changes its speed.
@@ -60,6 +63,15 @@ def find(dotted):
         except (KeyError, AttributeError, TypeError):
             pass
     raise Refused("%s was not found: name a function of a loaded module, as MODULE.FUNCTION or MODULE.CLASS.METHOD" % dotted)
+
+
+def code_of(function):
+    """The code that it has without probes."""
+    probes = space().get("probes")
+    for one, code, trampoline in probes.replaced if probes is not None else ():
+        if one is function and function.__code__ is trampoline:
+            return code
+    return function.__code__
 
 
 def function_of(dotted):
@@ -129,11 +141,11 @@ class Monitor(object):
         monitoring = sys.monitoring
         # by id(), since code objects are equal by value; watched has them all, so that none of these ids is another's
         self.events, self.codes, self.watched = monitoring.events, {}, []
-        free = [tool for tool in (4, 3) if monitoring.get_tool(tool) is None]
+        earlier = space().get("probes")  # they end before these begin
+        free = [tool for tool in (4, 3) if monitoring.get_tool(tool) is None or earlier is not None and tool == earlier.tool]
         if not free:
             raise Refused("all tools of sys.monitoring are in use: end another profiler or debugger of the process first")
-        self.tool = free[0]
-        monitoring.use_tool_id(self.tool, "probing")
+        self.tool, self.has_tool = free[0], False
         self.local = threads = type("Local", (_thread._local,), {})()
         clock, record = recorder(calls)
         codes = self.codes
@@ -173,6 +185,8 @@ class Monitor(object):
 
     def begin(self):
         monitoring, events = sys.monitoring, self.events
+        monitoring.use_tool_id(self.tool, "probing")
+        self.has_tool = True
         for name, callback in self.callbacks.items():
             monitoring.register_callback(self.tool, getattr(events, name), callback)
         for code in self.watched:
@@ -181,12 +195,15 @@ class Monitor(object):
 
     def end(self):
         monitoring = sys.monitoring
+        if not self.has_tool:
+            return
         monitoring.set_events(self.tool, 0)
         for code in self.watched:
             monitoring.set_local_events(self.tool, code, 0)
         for name in self.callbacks:
             monitoring.register_callback(self.tool, getattr(self.events, name), None)
         monitoring.free_tool_id(self.tool)
+        self.has_tool = False
 
 
 def trampoline(*args, **kwargs):
@@ -222,7 +239,7 @@ class Trampolines(object):
                           mine.co_lnotab, code.co_freevars, ())
 
     def arm(self, function, times):
-        code = function.__code__
+        code = code_of(function)
         if code.co_flags & 0x2a0:  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
             raise Refused("%s is a generator or coroutine: CPython 3.12 and later can time those" % times.name)
         copy = type(function)(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
@@ -276,7 +293,7 @@ class Watcher(object):
     """Reads variables from time to time, and keeps a row where one has changed."""
 
     def __init__(self, interval):
-        self.interval, self.stop = interval, _thread.allocate_lock()
+        self.interval, self.stop = interval, None  # the lock that the thread waits for
         self.by_code, self.codes, self.of_modules = {}, [], []  # by id(): see Monitor
         self.last, self.values = {}, []
 
@@ -290,7 +307,7 @@ class Watcher(object):
         if isinstance(found, type(sys)):
             self.of_modules.append((place, name, found))
             return
-        code = function_of(place).__code__
+        code = code_of(function_of(place))
         if name not in code.co_varnames + code.co_cellvars + code.co_freevars:
             raise Refused("%s has no variable %s" % (place, name))
         if not getattr(sys, "_is_gil_enabled", lambda: True)():
@@ -302,16 +319,19 @@ class Watcher(object):
         if not self.by_code and not self.of_modules:
             return
         from collections import deque
-        self.values, self.now = deque(maxlen=MAX_VALUES), clocks()[1]
-        self.stop.acquire()
-        _thread.start_new_thread(self.run, ())
+        self.values, self.now = deque(self.values, MAX_VALUES), clocks()[1]
+        stop = _thread.allocate_lock()
+        stop.acquire()
+        _thread.start_new_thread(self.run, (stop,))
+        self.stop = stop
 
     def end(self):
-        if self.stop.locked():
+        if self.stop is not None:
             self.stop.release()
+            self.stop = None
 
-    def run(self):
-        while not self.stop.acquire(True, self.interval):
+    def run(self, stop):
+        while not stop.acquire(True, self.interval):
             try:
                 self.look()
             except Exception:  # a variable that cannot be shown now; the next look may
@@ -379,11 +399,12 @@ class Torch(object):
                     self.record(times, begun, 0)
                     return
 
-        self.handles = [module.register_module_forward_pre_hook(enter), module.register_module_forward_hook(leave)]
+        self.handles.append(module.register_module_forward_pre_hook(enter))
+        self.handles.append(module.register_module_forward_hook(leave))
 
     def end(self):
-        for handle in self.handles:
-            handle.remove()
+        while self.handles:
+            self.handles.pop().remove()
 
 
 # ---- All of them ----
@@ -395,28 +416,13 @@ class Probes(object):
         lines = [line.split(" ", 1) for line in spec.splitlines()]
         functions = [rest[0] for kind, *rest in lines if kind == "function"]
         interval = [float(rest[0]) for kind, *rest in lines if kind == "interval"]
-        timer, self.watcher, self.torch = None, Watcher(interval[0] if interval else 1.0), None
-        try:
-            # variables first: they need the code that a function has by itself
-            for kind, *rest in lines:
-                if kind == "variable":
-                    self.watcher.arm(rest[0])
-            if functions:
-                timer = (Monitor if hasattr(sys, "monitoring") else Trampolines)(self.calls)
-                self.parts.append(timer)
-            by_code = {}
-            for name in functions:
-                function = function_of(name)
-                code = id(function.__code__)
-                if code in by_code:
-                    raise Refused("%s and %s are the same function" % (by_code[code], name))
-                by_code[code] = name
-                self.times.append(Times(name))
-                timer.arm(function, self.times[-1])
-        except BaseException:
-            if hasattr(sys, "monitoring") and timer is not None:
-                timer.end()
-            raise
+        self.watcher, self.torch = Watcher(interval[0] if interval else 1.0), None
+        self.tool, self.replaced = None, []  # of sys.monitoring; of Trampolines
+        for kind, *rest in lines:
+            if kind == "variable":
+                self.watcher.arm(rest[0])
+        if functions:
+            self.time(functions)
         self.parts.append(self.watcher)
         if ["torch"] in lines:
             if "torch" in sys.modules:
@@ -425,6 +431,20 @@ class Probes(object):
             else:
                 self.notes.append("torch is not loaded in the process, and nothing was armed for it: attach again after its import")
 
+    def time(self, names):
+        timer = (Monitor if hasattr(sys, "monitoring") else Trampolines)(self.calls)
+        by_code = {}
+        for name in names:
+            function = function_of(name)
+            code = code_of(function)
+            if id(code) in by_code:
+                raise Refused("%s and %s are the same function" % (by_code[id(code)], name))
+            by_code[id(code)] = name
+            self.times.append(Times(name))
+            timer.arm(function, self.times[-1])
+        self.tool, self.replaced = getattr(timer, "tool", None), getattr(timer, "functions", [])
+        self.parts.append(timer)
+
     def begin(self):
         for part in self.parts:
             part.begin()
@@ -432,7 +452,6 @@ class Probes(object):
     def end(self):
         for part in self.parts:
             part.end()
-        self.parts = []
 
 
 def disarm(_=None):
@@ -445,22 +464,41 @@ def disarm(_=None):
         write(b"\3\0")
 
 
-def arm(spec):
+def replace(old, probes):
+    """Probes in place of others, which stay where these cannot begin."""
     try:
-        old = space().get("probes")
         if old is not None:
-            disarm()
-        probes = Probes(spec.decode())
-    except Refused as why:
-        print("refused " + str(why))
-        return
-    space()["probes"], space()["disarm"] = probes, disarm
-    space()["write"](b"\3\1")
-    try:
+            old.end()
+        space()["probes"] = probes
         probes.begin()
     except BaseException:
-        disarm()
+        probes.end()
+        space()["probes"] = old
+        if old is None:
+            disarm()
+        else:
+            begin_again(old)
         raise
+
+
+def begin_again(old):
+    try:
+        old.end()
+        old.begin()
+    except BaseException:
+        disarm()
+
+
+def arm(spec):
+    old = space().get("probes")
+    try:
+        probes = Probes(spec.decode())
+    except Refused as why:
+        print("%s %s" % ("refused" if old is None else "kept", why))
+        return
+    space()["disarm"] = disarm
+    space()["write"](b"\3\1")
+    replace(old, probes)
     watch_forks()
     for note in probes.notes:
         print("note " + note)

@@ -76,14 +76,16 @@ static char *make_spec(const struct probes *probes)
 	return fclose(out) == 0 ? TAKE(spec) : NULL;
 }
 
-/* Handle lines "refused SENTENCE" and "note SENTENCE". */
+/* Handle lines "refused SENTENCE", "kept SENTENCE" (refused too, and earlier probes stay) and "note SENTENCE". */
 static int take_answer(pid_t pid, char *text)
 {
 	char *line;
 
 	while ((line = strsep(&text, "\n"))) {
 		if (strncmp(line, "refused ", 8) == 0)
-			return cli_fail(EXIT_FAILED, "process %d has no probes now: %s", (int)pid, line + 8);
+			return cli_fail(EXIT_FAILED, "process %d has no probes: %s", (int)pid, line + 8);
+		if (strncmp(line, "kept ", 5) == 0)
+			return cli_fail(EXIT_FAILED, "process %d keeps its earlier probes: %s", (int)pid, line + 5);
 		if (strncmp(line, "note ", 5) == 0)
 			cli_say("probing: %s\n", line + 5);
 	}

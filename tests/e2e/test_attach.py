@@ -233,13 +233,47 @@ class Attach(AttachCase):
                               ("functions: [plain, alias]", "plain and alias are the same function"),
                               ("variables: [nothing@train]", "train has no variable nothing")):
                 with self.subTest(text):
-                    self.assertIn("process %d has no probes now: %s" % (target.pid, why),
+                    self.assertIn("process %d has no probes: %s" % (target.pid, why),
                                   self.attach(target, text, check=p.FAILED).stderr)
             self.assertEqual("True True\n", self.run_line(
                 target, "print(plain.__code__ is before, not hasattr(sys, 'monitoring') or "
                         "all(sys.monitoring.get_tool(i) is None for i in range(6)))"))
             done = p.probing("sql", target.pid, "SELECT * FROM python.variables", check=p.NO_INPUT)
             self.assertIn("process %d has no probes" % target.pid, done.stderr)
+
+    def test_a_refused_file_leaves_the_earlier_probes(self):
+        with self.start() as target:
+            self.attach(target, "functions: [plain, nap]\nvariables: [threshold@__main__]\ninterval: 0.01")
+            self.run_line(target, "plain(1)")
+            p.wait_until(lambda: self.ask(target, "SELECT value FROM python.variables"), 20, "the variable's value")
+            for text, why in (("functions: [plain, nowhere.f]", "nowhere.f was not found"),
+                              ("functions: [plain, alias]", "plain and alias are the same function"),
+                              ("variables: [nothing@plain]", "plain has no variable nothing")):
+                with self.subTest(text):
+                    self.assertIn("process %d keeps its earlier probes: %s" % (target.pid, why),
+                                  self.attach(target, text, check=p.FAILED).stderr)
+                    self.run_line(target, "plain(1); threshold += 1")
+            self.assertEqual({"plain": 4, "nap": 0}, {name: row["calls"] for name, row in self.times(target).items()})
+            p.wait_until(lambda: self.ask(target, "SELECT max(value) AS most FROM python.variables") == [{"most": 8}], 20,
+                         "the variable's last value")
+            self.attach(target, "functions: [plain]\nvariables: [a@plain]")  # the function's own variables still, not ours
+            self.run_line(target, "plain(1)")
+            self.assertEqual({"plain": 1}, {name: row["calls"] for name, row in self.times(target).items()})
+            p.probing("detach", target.pid, check=p.OK)
+            self.assertEqual("True\n", self.run_line(target, "print(plain.__code__ is before)"))
+
+    def test_probes_that_cannot_begin_leave_the_earlier_ones(self):
+        with self.start() as target:
+            self.attach(target, "functions: [plain]")
+            self.run_line(target, "import _thread; start = _thread.start_new_thread; _thread.start_new_thread = None")
+            done = self.attach(target, "functions: [nap]\nvariables: [threshold@__main__]", check=p.FAILED)
+            self.assertIn("TypeError", done.stderr)
+            self.run_line(target, "_thread.start_new_thread = start; plain(1)")
+            self.assertEqual({"plain": 1}, {name: row["calls"] for name, row in self.times(target).items()})
+            p.probing("detach", target.pid, check=p.OK)
+            self.assertEqual("True True\n", self.run_line(
+                target, "print(plain.__code__ is before, not hasattr(sys, 'monitoring') or "
+                        "all(sys.monitoring.get_tool(i) is None for i in range(6)))"))
 
     def test_torch_that_is_not_loaded(self):
         with self.start() as target:
