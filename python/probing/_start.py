@@ -22,11 +22,16 @@ LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "horovodrun", "torch.distrib
              "horovod.runner.launch")
 TRACKERS = ("from multiprocessing.resource_tracker", "from multiprocessing.semaphore_tracker")
 VARIABLES = (("PROBING_SAMPLE_RATE", "sample_rate"), ("PROBING_RETENTION_DAYS", "retention_days"))
+WITHOUT_EFFECT = (  # variables of the older probing, and what to do instead
+    ("PROBING_TORCH_PROFILING", 'probing attach %d --config FILE with "torch: on" in FILE times torch\'s modules'),
+    ("PROBING_TORCH_WATCH_VARS", 'probing attach %d --config FILE with "variables: [loss@train]" in FILE watches variables'),
+    ("PROBING_PORT", "probing opens no port: its commands take the PID %d"),
+    ("PROBING_SERVER_ADDR", "probing opens no port: its commands take the PID %d"),
+    ("PROBING_AUTH_TOKEN", "probing opens no port: only this user and root reach process %d"),
+    ("PROBING_CRASH", "probing backtrace %d shows a process that hangs, probing backtrace --core FILE one that has crashed"))
 QUIET = ("off", "error", "warn")  # of PROBING_LOGLEVEL
 FOLLOW_FORKS = 1  # src/agent/agent.h
 WHY_BYTES = 512  # src/config/config.h
-
-_is_begun = False
 
 
 class Mistake(Exception):
@@ -158,24 +163,26 @@ def _activate(value):
     start(assignments, decision[0])
     if os.environ.get("PROBING_LOGLEVEL") not in QUIET:
         _say("active in process %d (%s)" % (os.getpid(), decision[1]))
+        for variable, instead in WITHOUT_EFFECT:
+            if os.environ.get(variable):
+                _say("%s has no effect: %s" % (variable, instead % os.getpid()))
     return decision[0]
 
 
 def begin():
     """Returns whether what this process starts is to have PROBING, too."""
-    global _is_begun
     value = os.environ.get("PROBING", "")
-    if _is_begun or value in ("", "0"):
+    if hasattr(sys, "_probing_passes_on"):  # `probing run` of a Python that has the package: its hook comes by twice
+        return sys._probing_passes_on
+    if value in ("", "0"):
         return True
-    _is_begun = True
+    sys._probing_passes_on = True
     try:
-        passes_on = _activate(value)
+        sys._probing_passes_on = _activate(value)
     except Mistake as mistake:
         _say("not active: %s" % mistake)
-        return True
     except Exception as error:
         _say("not active: %s: %s" % (type(error).__name__, error))
-        return True
-    if not passes_on:
+    if not sys._probing_passes_on:
         os.environ.pop("PROBING", None)
-    return passes_on
+    return sys._probing_passes_on

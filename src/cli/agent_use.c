@@ -9,15 +9,27 @@
 #include "src/backtrace/backtrace.h"
 #include "src/cli/cli.h"
 #include "src/cli/extension.h"
+#include "src/cli/older_probing.h"
 
 enum { WELCOME_MS = 10000 };
+
+void agent_refuse_key(struct argp_state *state, const char *word, const char *why)
+{
+	size_t n_name = strcspn(word, "=");
+	const char *instead = config_find(word, n_name) < 0 ? older_key(word, n_name) : NULL;
+
+	if (instead)
+		argp_error(state, "there is no key %.*s: %s", (int)n_name, word, instead);
+	else
+		argp_error(state, "%s", why);
+}
 
 void assignments_take(struct assignments *given, struct argp_state *state, const char *assignment)
 {
 	char why[CONFIG_MAX_WHY];
 
 	if (config_assign(&given->config, assignment, why) < 0)
-		argp_error(state, "%s", why);
+		agent_refuse_key(state, assignment, why);
 	if (given->n == N_ELEMENTS(given->items))
 		argp_error(state, "each key once");
 	given->items[given->n++] = assignment;

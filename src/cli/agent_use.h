@@ -22,6 +22,10 @@ struct assignments {
 			"Set a key of the agent's configuration (repeatable); probing config lists them", 0            \
 	}
 
+/* agent_refuse_key - end the program with a message: @why of config_assign(), or what replaces a key of the older
+ * probing. @word: KEY or KEY=VALUE. */
+void agent_refuse_key(struct argp_state *state, const char *word, const char *why);
+
 /* assignments_take - add one; ends the program with a message if the key or the value is wrong. */
 void assignments_take(struct assignments *given, struct argp_state *state, const char *assignment);
 

@@ -45,6 +45,7 @@ const struct alias aliases[] = {
 	{ "flamegraph", "-t", "--by-thread", "py-spy" },
 	{ "flamegraph", "-g", "--gil", "py-spy" },
 	{ "flamegraph", "-i X", "FILE", "perf" },
+	{ "flamegraph", "-j", "--format=speedscope", "The older probing" },
 	{ "report", "-i X", "FILE", "perf" },
 	{ "report", "-g", "--gil", "py-spy" },
 	{ "report", "--stdio", "", "perf" },

@@ -14,6 +14,7 @@
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/endpoint.h"
+#include "src/cli/older_probing.h"
 #include "src/cli/size_limit.h"
 #include "src/store/store.h"
 
@@ -40,8 +41,11 @@ static int run_verb(const struct verb *verb, int argc, char **argv)
 
 static int unknown_verb(const char *typed)
 {
+	const char *instead = older_verb(typed);
 	char near[256];
 
+	if (instead)
+		return cli_fail(EXIT_USAGE, "there is no verb %s: %s", typed, instead);
 	if (strcmp(typed, "-t") == 0 || strcmp(typed, "--target") == 0)
 		return cli_fail(EXIT_USAGE, "%s needs a process, or a recording", typed);
 	if (typed[0] == '-')
@@ -126,6 +130,11 @@ int main(int argc, char **argv)
 		return EXIT_OK;
 	}
 	target = leading_target(argc, argv);
+	if (older_is_remote(target.name ? target.name : argv[1]))
+		return cli_fail(
+			EXIT_USAGE,
+			"%s: probing connects to no port; on the machine of the process, probing list shows its PID",
+			target.name ? target.name : argv[1]);
 	if (target.name && argc > target.n_words + 1)
 		return run_with_target(&target, argc - target.n_words - 1, argv + target.n_words + 1);
 	if (target.name)

@@ -34,10 +34,10 @@ static void take_word(struct argp_state *state, const char *word, struct options
 	/* Check a key alone like an assignment. */
 	if (strchr(word, '=')) {
 		if (config_assign(&options->config, word, why) < 0)
-			argp_error(state, "%s", why);
+			agent_refuse_key(state, word, why);
 	} else if (config_find(word, strlen(word)) < 0) {
 		(void)config_assign(&scratch, word, why);
-		argp_error(state, "%s", why);
+		agent_refuse_key(state, word, why);
 	}
 	options->words[options->n_words++] = word;
 }

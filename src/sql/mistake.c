@@ -41,6 +41,27 @@ static const struct {
 	{ "unknown database ", "SELECT name FROM pragma_database_list" },
 };
 
+/* Tables that the older probing has or documents, and what has such rows here. */
+static const struct {
+	const char *name, *instead;
+} older_tables[] = {
+	{ "python.torch_trace",
+	  "python.function_time has the times of torch's modules after probing attach PID --config "
+	  "FILE with \"torch: on\" in FILE" },
+	{ "profiling_data", "python.function_time has the times of functions after probing attach PID --config FILE" },
+	{ "training_logs", "python.variables has the values of variables after probing attach PID --config FILE with "
+			   "\"variables: [loss@train]\" in FILE" },
+	{ "python.memory", "memory_usage has the memory of a process" },
+};
+
+static const char *older_table(const char *name)
+{
+	for (size_t i = 0; i < N_ELEMENTS(older_tables); i++)
+		if (strcasecmp(name, older_tables[i].name) == 0)
+			return older_tables[i].instead;
+	return NULL;
+}
+
 /* SHOW TABLES FROM x queries a table that every schema has (dialect_show.c). */
 static void say_schema(char *message)
 {
@@ -185,7 +206,7 @@ void mistake_explain(sqlite3 *db, const struct dialect *dialect, const char *sta
 {
 	char message[MAX_MESSAGE], name[MAX_NAME], nearest[MAX_NAME] = "", owner[MAX_NAME] = "";
 	char sentence[MAX_MESSAGE + MAX_NAME + 32];
-	const char *candidates, *at = NULL;
+	const char *candidates, *instead = NULL, *at = NULL;
 	int offset = sqlite3_error_offset(db);
 
 	snprintf(message, sizeof message, "%s", sqlite3_errmsg(db));
@@ -198,8 +219,11 @@ void mistake_explain(sqlite3 *db, const struct dialect *dialect, const char *sta
 		if (!at)
 			at = find_word(typed_place(dialect, statement), name);
 		find_nearest(db, candidates, name, nearest, owner);
+		instead = older_table(name);
 	}
-	if (owner[0] && strcasecmp(nearest, name) == 0)
+	if (instead)
+		snprintf(sentence, sizeof sentence, "%s (%s)", message, instead);
+	else if (owner[0] && strcasecmp(nearest, name) == 0)
 		snprintf(sentence, sizeof sentence, "%s (%s has one)", message, owner);
 	else if (nearest[0])
 		snprintf(sentence, sizeof sentence, "%s (did you mean %s?)", message, nearest);
