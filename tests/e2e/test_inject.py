@@ -63,6 +63,56 @@ class Inject(InjectCase):
             self.assertEqual(("20\n", ""), (lambda done: (done.stdout, done.stderr))(p.probing("eval", target.pid, "x", check=p.OK)))
 
 
+class Eval(unittest.TestCase):
+    def setUp(self):
+        need_injection()
+
+    def test_code_of_a_file(self):
+        with p.scratch(), p.target([p.DEBIAN_PYTHON, "-c", SLEEPS]) as target:
+            with open("look.py", "w") as file:
+                file.write("def twice(n):\n    return n * 2\nprint('of a file')\ntwice(answer)\n")
+            self.assertEqual("of a file\n82\n", p.probing("eval", target.pid, "--file", "look.py", check=p.OK).stdout)
+            p.probing("eval", target.pid, "--file", "nowhere.py", check=p.NO_INPUT)
+            p.probing("eval", target.pid, "1", "--file", "look.py", check=p.USAGE)
+
+    def test_another_network_namespace(self):
+        """An abstract socket is not reachable across one."""
+        refusal = p.namespaces_refusal()
+        if refusal:
+            self.skipTest(refusal)
+        with p.target(["unshare", "--net", p.DEBIAN_PYTHON, "-c", SLEEPS]) as target:
+            self.assertNotEqual(os.readlink("/proc/self/ns/net"), os.readlink("/proc/%d/ns/net" % target.pid))
+            self.assertEqual("42\n", p.probing("eval", target.pid, "answer + 1", check=p.OK).stdout)
+            p.probing("config", target.pid, "follow_forks=on", check=p.OK)
+            p.probing("detach", target.pid, check=p.OK)
+            self.assertTrue(target.is_running())
+
+    def test_what_an_idle_agent_costs(self):
+        """At most 2 MB, and no work at all."""
+        def memory_kib():
+            with open("/proc/%d/status" % target.pid) as status:
+                return int(re.search(r"(?m)^VmRSS:\s*(\d+)", status.read()).group(1))
+
+        def work():
+            found = []
+            for tid in sorted(os.listdir("/proc/%d/task" % target.pid)):
+                with open("/proc/%d/task/%s/comm" % (target.pid, tid)) as comm:
+                    name = comm.read().strip()
+                with open("/proc/%d/task/%s/status" % (target.pid, tid)) as status:
+                    if name.startswith("probing-"):
+                        found.append([name] + re.findall(r"(?m)^.*voluntary_ctxt_switches:\s*(\d+)", status.read()))
+            return found
+        with p.target([p.DEBIAN_PYTHON, "-c", "import threading, time; print('ready {}', flush=True); time.sleep(60)"]) as target:
+            before = memory_kib()
+            p.probing("inject", target.pid, check=p.OK)
+            p.wait_until(lambda: len(work()) == 2, 10, "the agent's threads")
+            time.sleep(0.5)
+            begun = work()
+            time.sleep(2)
+            self.assertEqual(begun, work())
+            self.assertLess(memory_kib() - before, 2048)
+
+
 class Loads(unittest.TestCase):
     """Dozens of injections into programs that check themselves (fixtures/guarded.py), in a part of them with probing killed."""
     alone = True
@@ -241,6 +291,14 @@ class Refusals(unittest.TestCase):
                                  "import ctypes, time; ctypes.CDLL('%s/libprobing-agent.so'); time.sleep(60)" % folder)
             for verb, status in ("inject", p.FAILED), ("detach", p.FAILED):
                 self.assertRegex(p.probing(verb, process.pid, check=status).stderr, "another version of the agent is in process")
+
+    def test_musl(self):
+        with p.scratch():
+            with open("ld-musl-x86_64.so.1", "wb") as copy, open("/bin/true", "rb") as file:
+                copy.write(file.read())
+            maps = ("import mmap, time; file = open('ld-musl-x86_64.so.1', 'rb'); "
+                    "m = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ | mmap.PROT_EXEC); time.sleep(60)")
+            self.refused([p.DEBIAN_PYTHON, "-c", maps], "runs on musl: the agent is for glibc")
 
     def test_static(self):
         """A program without a dynamic loader has no Python that could be found, and nothing to load into."""
