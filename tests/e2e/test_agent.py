@@ -280,7 +280,7 @@ class Times(AgentCase):
 
     def test_where_the_lock_is_not_to_be_had_nothing_runs(self):
         with self.host() as host, agent.Client(host.pid) as client:
-            host.begin("ctypes.PyDLL(None).usleep(2000000)")
+            host.begin("ctypes.PyDLL(None).usleep(1000000)")
             p.wait_until(lambda: p.state_of(host.pid) == "S", 10, "the call")
             self.assertEqual((agent.NOT_STARTED, "", "", ""), client.evaluate("answer = 'late'", 200))
             self.assertEqual("done\n", host.process.stdout.readline())
