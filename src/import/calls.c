@@ -17,7 +17,7 @@
 #include <math.h>
 
 enum { MAX_CONTEXTS = 1 << 19, MAX_DEPTH = 400 };
-#define MIN_SHARE 1e-6 /* of all time: less is not followed */
+#define MIN_SHARE 1e-6 /* of all time; do not follow less */
 
 struct context {
 	int64_t stack;
@@ -54,7 +54,7 @@ static void find_edges(struct calls *calls)
 	}
 }
 
-/* What of each function no known caller accounts for. */
+/* Compute the part of each function that no known caller explains. */
 static double find_roots(struct calls *calls)
 {
 	double all_ns = 0;
@@ -144,7 +144,7 @@ static int follow_roots(struct spread *spread)
 	return r;
 }
 
-/* What was met nowhere stands alone. */
+/* Functions that no path reached become stacks of their own. */
 static int add_unmet(struct spread *spread)
 {
 	int r = 0;
@@ -164,7 +164,7 @@ static int add_unmet(struct spread *spread)
 	return r;
 }
 
-/* A part of a whole number, so that all parts up to now add up to the nearest whole one. */
+/* Round a part so that the sum of all parts so far is rounded to nearest. */
 static uint64_t next_part(double *done, double part)
 {
 	double before = round(*done);

@@ -6,7 +6,7 @@
 
 #include "src/import/lines.h"
 
-/* The end of a value in quotes, whose opening one is before at. */
+/* Length up to the closing quote; the opening one precedes rest. */
 static size_t quoted_bytes(struct piece rest)
 {
 	for (size_t i = 0; i < rest.n; i++) {

@@ -14,7 +14,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* Digits from *at on, added to value; how many. */
+/* Read digits from *at on and append them to value; returns their number. */
 static size_t read_digits(struct piece piece, size_t *at, double *value)
 {
 	size_t first = *at;
@@ -24,7 +24,7 @@ static size_t read_digits(struct piece piece, size_t *at, double *value)
 	return *at - first;
 }
 
-/* "e+06" as 6; 0 where there is none. */
+/* Read "e+06" as 6; 0 if there is none. */
 static bool read_exponent(struct piece piece, size_t *at, int *ret)
 {
 	bool is_negative;

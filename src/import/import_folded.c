@@ -14,7 +14,7 @@
 
 enum { FOLDED_PID = 1, LOOKED_AT = 4096 };
 
-/* Whether it ends in a number behind a space; the number. */
+/* Split off the number after the last space; false: there is none. */
 static bool split_count(struct piece line, struct piece *ret_stack, uint64_t *ret_count)
 {
 	size_t n = line.n;
@@ -32,7 +32,7 @@ static bool ends_with(struct piece piece, const char *ending)
 	return piece.n >= n && memcmp(piece.at + piece.n - n, ending, n) == 0;
 }
 
-/* "train.py:12" into its parts; a file has an ending, or is "<frozen os>". */
+/* Split "train.py:12"; a file has a file name extension, or is "<frozen os>". */
 static bool split_place(struct piece place, struct piece *ret_file, int *ret_line)
 {
 	size_t n = place.n;
@@ -134,7 +134,7 @@ static int read_folded(const struct import_input *input, struct sink *sink)
 	return r;
 }
 
-/* All that is looked at is text, and its first line with a stack ends in a number. */
+/* Whether the start of the file is text, and its first line with a stack ends in a number. */
 static bool is_folded(const uint8_t *bytes, size_t n_bytes)
 {
 	struct piece rest = { (const char *)bytes, MIN(n_bytes, (size_t)LOOKED_AT) }, line, stack;
@@ -142,7 +142,7 @@ static bool is_folded(const uint8_t *bytes, size_t n_bytes)
 
 	if (memchr(bytes, '\0', rest.n))
 		return false;
-	rest.n = n_bytes; /* a line may be long */
+	rest.n = n_bytes; /* the line may be longer */
 	while (next_line(&rest, &line)) {
 		line = piece_trim(line);
 		if (line.n > 0 && line.at[0] != '#')

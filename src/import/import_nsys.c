@@ -22,16 +22,16 @@ enum {
 	HEADER_BYTES = 100,
 	MAX_STEPS = 1 << 20,
 	STEPS_PER_BYTE = 64,
-	MAX_TEXT_BYTES = 1 << 20, /* of a name; that of a kernel can have some thousand */
+	MAX_TEXT_BYTES = 1 << 20, /* of a name; a kernel's may have a few thousand bytes */
 };
 
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
-/* A table, and what is asked of it. Columns that are not there become NULL. */
+/* A table and the queried columns; missing columns become NULL. */
 struct kind {
 	const char *table;
-	const char *columns[17]; /* of the table, or an expression behind '=': used where its table is there */
+	const char *columns[17]; /* a column, or an expression after '=' that is used if its tables exist */
 	int (*put)(struct sink *sink, sqlite3_stmt *row);
 };
 
@@ -47,7 +47,7 @@ static const char *text_in(sqlite3_stmt *row, int column)
 	return (const char *)sqlite3_column_text(row, column);
 }
 
-/* false: it has no end, or ends before it begins. */
+/* false: no end, or an end before the start. */
 static bool read_span(sqlite3_stmt *row, const char *name, struct gpu_span *ret)
 {
 	int64_t start = number_in(row, START), end = number_in(row, END), duration;
@@ -89,7 +89,7 @@ static int put_kernel(struct sink *sink, sqlite3_stmt *row)
 	return sink_kernel(sink, &kernel);
 }
 
-/* CUpti_ActivityMemcpyKind and CUpti_ActivityMemoryKind, as nvprof calls them. */
+/* CUpti_ActivityMemcpyKind and CUpti_ActivityMemoryKind, named as in nvprof. */
 static const char *const copy_kinds[] = { "unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
 					  "AtoD",    "DtoA", "DtoD", "HtoH", "PtoP" };
 static const char *const memory_kinds[] = { NULL,    "Pageable", "Pinned",        "Device",
@@ -132,7 +132,7 @@ static void split_id(int64_t global, int64_t *ret_pid, int64_t *ret_tid)
 	*ret_tid = global == GPU_UNKNOWN ? GPU_UNKNOWN : global & 0xffffff;
 }
 
-/* "cudaLaunchKernel_v7000" is the seventh version's notion of cudaLaunchKernel. */
+/* "cudaLaunchKernel_v7000" is version 7.0 of cudaLaunchKernel. */
 static int put_call(struct sink *sink, sqlite3_stmt *row)
 {
 	struct gpu_call_row call = { .correlation = number_in(row, CORRELATION),
@@ -151,7 +151,7 @@ static int put_call(struct sink *sink, sqlite3_stmt *row)
 	return 0;
 }
 
-/* Marks and what was never ended have no end: they are no ranges. */
+/* Skip marks and ranges that never ended: they have no end. */
 static int put_range(struct sink *sink, sqlite3_stmt *row)
 {
 	struct gpu_range_row range = { .domain = text_in(row, FIRST_OWN + 1) };
@@ -165,7 +165,7 @@ static int put_range(struct sink *sink, sqlite3_stmt *row)
 #define STRING_OF(column) "=(SELECT value FROM StringIds WHERE id = " column ")"
 #define DEVICE_NAME                                                                                                    \
 	"=coalesce((SELECT name || ' (' || deviceId || ')' FROM TARGET_INFO_GPU WHERE id = deviceId), 'GPU ' || deviceId)"
-#define DEVICE_NUMBER "'GPU ' || deviceId" /* where no table has their names */
+#define DEVICE_NUMBER "'GPU ' || deviceId" /* if no table has the names */
 
 static const struct kind kinds[] = {
 	{ "CUPTI_ACTIVITY_KIND_KERNEL",
@@ -191,9 +191,9 @@ static const struct kind kinds[] = {
 	  put_range },
 };
 
-/* ---- Queries of what is there ---- */
+/* ---- Queries ---- */
 
-/* Whether a column, or an expression, can be asked of a table. */
+/* Whether a table has a column, or supports an expression. */
 static bool can_ask(sqlite3 *db, const char *table, const char *expression)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;
@@ -237,8 +237,8 @@ static int damaged(struct sink *sink, sqlite3 *db)
 }
 
 /*
- * Rows come in the order of their numbers. Branches of a table that are the same pages would bring them again and
- * again: few pages can so be as many rows as there are numbers.
+ * Row numbers must increase. In a malicious file, branches may share pages, so that few pages yield as many rows as
+ * there are numbers.
  */
 static bool is_next(sqlite3_stmt *row, int64_t *last)
 {
@@ -271,7 +271,7 @@ static int read_kind(struct sink *sink, sqlite3 *db, const struct kind *kind)
 	return r;
 }
 
-/* ---- The trace ---- */
+/* ---- Trace ---- */
 
 static void read_text(sqlite3 *db, const char *sql, char *to, size_t n_bytes)
 {
@@ -311,9 +311,9 @@ static int read_trace(struct sink *sink, sqlite3 *db, const struct import_input 
 	return sink_gpu(sink, &trace);
 }
 
-/* ---- The database ---- */
+/* ---- Database ---- */
 
-/* A schema may be made to take for ever. */
+/* Limit the steps: a malicious schema may run for ever. */
 static int count_steps(void *data)
 {
 	uint64_t *left = data;
@@ -333,7 +333,7 @@ static int distrust(sqlite3 *db, uint64_t *steps)
 	return code;
 }
 
-/* The log of a database in WAL mode is not in the file: what the file has is read as it is. */
+/* In WAL mode, the log is a separate file: read what the database file has. */
 static int open_bytes(const struct import_input *input, uint64_t *steps, sqlite3 **ret)
 {
 	CLEANUP(sqlite3_closep) sqlite3 *db = NULL;
@@ -375,7 +375,7 @@ static int read_nsys(const struct import_input *input, struct sink *sink)
 	return r;
 }
 
-/* A database, with such tables; our own have a mark in their head. */
+/* Whether the file is a database with CUPTI or NVTX tables. */
 static bool is_nsys(const uint8_t *bytes, size_t n_bytes)
 {
 	static const char magic[] = "SQLite format 3", table[] = "CREATE TABLE", sign[] = "CUPTI_ACTIVITY_KIND_",

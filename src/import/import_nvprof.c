@@ -51,7 +51,7 @@ int nvprof_begin(struct nvprof *nvprof)
 	return r;
 }
 
-/* "HtoD" of "[CUDA memcpy HtoD]"; false: it is a kernel. */
+/* Extract "HtoD" from "[CUDA memcpy HtoD]"; false: a kernel. */
 static bool read_kind(const char *name, char kind[32])
 {
 	static const char copies[] = "[CUDA memcpy ", fills[] = "[CUDA memset";
@@ -104,7 +104,7 @@ int nvprof_put(struct nvprof *nvprof, const struct gpu_span *span, struct gpu_ke
 	return 0;
 }
 
-/* ---- Summaries as text ---- */
+/* ---- Text summaries ---- */
 
 static struct piece next_word(struct piece *rest)
 {
@@ -112,7 +112,7 @@ static struct piece next_word(struct piece *rest)
 	return piece_split(rest, ' ');
 }
 
-/* "60.00%  3.0000ms  2  1.5000ms  1.0000ms  2.0000ms  kernel(float*)"; false: it is none. */
+/* Parse "60.00%  3.0000ms  2  1.5000ms  1.0000ms  2.0000ms  kernel(float*)"; false: not a row. */
 static bool read_text_row(struct piece line, struct gpu_span *ret, struct piece *ret_name)
 {
 	struct piece share = next_word(&line);
@@ -156,9 +156,9 @@ static int read_text_line(struct nvprof *nvprof, struct piece line)
 	return text ? nvprof_put(nvprof, &span, &kernel, &copy) : -ENOMEM;
 }
 
-/* ---- The log ---- */
+/* ---- Log ---- */
 
-/* "==71== Profiling result:" into 71 and the rest; "========" of an imported profile has none. */
+/* Split "==71== Profiling result:" into 71 and the text; "========" of an imported profile has no PID. */
 static bool read_own(struct piece line, int64_t *ret_pid, struct piece *ret_rest)
 {
 	uint64_t pid;
@@ -181,7 +181,7 @@ static void keep_command(struct nvprof *nvprof, struct piece command)
 		 command.at);
 }
 
-/* Another process in the same log is another trace. */
+/* Another process in the same log starts another trace. */
 static void begin_process(struct nvprof *nvprof, int64_t pid)
 {
 	if (pid != nvprof->pid)

@@ -35,7 +35,7 @@ static pid_t pid_in(struct cursor *in)
 	return (pid_t)(int32_t)cursor_fixed(in, 4);
 }
 
-/* ---- What happened to processes ---- */
+/* ---- Process records ---- */
 
 static int read_map(struct perf *perf, const struct perf_record *record, bool is_2)
 {
@@ -122,7 +122,7 @@ static void choose_event(struct perf *perf, const struct perf_event *event)
 				: "cpu-clock");
 }
 
-/* Without a date the last sample is as of when the file was written. */
+/* Without a date in the file, the last sample was taken when the file was written. */
 static uint64_t real_time(const struct perf *perf, uint64_t time_ns)
 {
 	const struct perf_file *file = &perf->file;

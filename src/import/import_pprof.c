@@ -64,7 +64,7 @@ static int add_number(const struct pprof *pprof, uint64_t number, struct numbers
 	return r;
 }
 
-/* Packed, or each in a field of its own. */
+/* Numbers are packed, or each has its own field. */
 static int add_numbers(const struct pprof *pprof, const struct wire_field *field, struct numbers *to)
 {
 	struct cursor in = wire_within(field->bytes);
@@ -90,7 +90,7 @@ static bool is_one_of(struct piece text, const char *const *words, size_t n)
 	return false;
 }
 
-/* Labels that profilers use for threads and processes; others are left. */
+/* Read the labels that profilers use for threads and processes; ignore others. */
 static void read_label(const struct pprof *pprof, struct piece message, struct labels *to)
 {
 	static const char *const threads[] = { "thread", "thread_name", "thread name" };
@@ -145,7 +145,7 @@ static int put_sample(struct pprof *pprof, const struct numbers *locations, cons
 		return damaged(pprof, "a value is too large");
 	if (pprof->counted < values->n)
 		count = (int64_t)values->items[pprof->counted];
-	if (weight <= 0 || count < 0) { /* of a difference of two profiles, or of something that was given back */
+	if (weight <= 0 || count < 0) { /* from a difference of two profiles, or of freed memory */
 		if (weight < 0)
 			sink_skip(pprof->sink);
 		return 0;
@@ -181,7 +181,7 @@ static int read_sample(struct pprof *pprof, struct piece message)
 	return r;
 }
 
-/* ---- The profile ---- */
+/* ---- Profile ---- */
 
 static int read_type(struct pprof *pprof, struct piece message)
 {
@@ -231,7 +231,7 @@ static void choose_value(struct pprof *pprof)
 		 type.n > 0 ? type.at : "");
 }
 
-/* What a field of the profile says; one pass for each kind, since they may come in any order. */
+/* Read a field of the profile. Fields may come in any order, so there is one pass per kind. */
 enum pass { PASS_STRINGS, PASS_FUNCTIONS, PASS_LOCATIONS, PASS_SAMPLES, N_PASSES };
 
 static int read_field(struct pprof *pprof, enum pass pass, const struct wire_field *field)
@@ -307,7 +307,7 @@ static int read_pprof(const struct import_input *input, struct sink *sink)
 	return read_profile(&pprof, bytes);
 }
 
-/* Packed; or its first field is a type of values, of two short numbers at most. */
+/* Compressed, or the first field is a value type of at most two short numbers. */
 static bool is_pprof(const uint8_t *bytes, size_t n_bytes)
 {
 	return is_gzip(bytes, n_bytes) || (n_bytes > 8 && bytes[0] == (PROFILE_SAMPLE_TYPE << 3 | 2) && bytes[1] >= 2 &&

@@ -14,14 +14,14 @@
 #include "src/import/ids.h"
 #include "src/import/marshal.h"
 
-/* A dict of callers is there once, and may be that of many functions. */
+/* A dict of callers is stored once, but many functions may refer to it. */
 enum { PSTATS_PID = 1, MAX_EDGES = 1 << 22 };
-#define MAX_SECONDS 1e9 /* of one function; three decades */
+#define MAX_SECONDS 1e9 /* per function; three decades */
 
 struct pstats {
 	struct sink *sink;
 	const struct marshal *marshal;
-	struct ids known; /* functions by file, line and name */
+	struct ids known; /* by file, line and name */
 	struct calls calls;
 };
 
@@ -36,7 +36,7 @@ static int damaged(const struct pstats *pstats)
 	return sink_explain(pstats->sink, -EBADMSG, "it is not in the format of pstats");
 }
 
-/* (file, line, name) as the index of a function. */
+/* Index of the function (file, line, name). */
 static int find_function(struct pstats *pstats, const struct marshal_value *key, uint32_t *ret)
 {
 	const struct marshal_value *file = marshal_item(pstats->marshal, key, 0),
@@ -61,7 +61,7 @@ static int find_function(struct pstats *pstats, const struct marshal_value *key,
 		r = ids_add(&pstats->known, &place, sizeof place, &place);
 	if (r > 0) {
 		r = grow(&calls->functions, calls->n_functions, &calls->functions_allocated, sizeof *calls->functions);
-		if (r >= 0) /* frames of the sink and functions here are numbered alike */
+		if (r >= 0) /* function indices equal the sink's frame numbers */
 			calls->functions[calls->n_functions++] = (struct call_function){ .frame = place };
 	}
 	if (r >= 0)
@@ -69,14 +69,14 @@ static int find_function(struct pstats *pstats, const struct marshal_value *key,
 	return r;
 }
 
-/* One number of a row, not negative; false: it is none. */
+/* Read a non-negative number of a row; false: it is none. */
 static bool number_at(const struct pstats *pstats, const struct marshal_value *row, size_t i, double most, double *ret)
 {
 	const struct marshal_value *value = marshal_item(pstats->marshal, row, i);
 
 	if (!value || (value->type != MARSHAL_INTEGER && value->type != MARSHAL_REAL) || !(value->real < most))
 		return false;
-	*ret = MAX(value->real, 0); /* clocks that went back */
+	*ret = MAX(value->real, 0); /* the clock may have gone backwards */
 	return true;
 }
 
@@ -87,7 +87,7 @@ static int read_edge(struct pstats *pstats, uint32_t callee, uint32_t caller, co
 	struct calls *all = &pstats->calls;
 	int r;
 
-	if (row->type == MARSHAL_INTEGER) { /* a number of calls alone: times go with it */
+	if (row->type == MARSHAL_INTEGER) { /* only a number of calls: split the times in proportion */
 		double share = calls > 0 ? MIN(MAX(row->real, 0) / calls, 1) : 0;
 
 		edge.calls = share * calls;
@@ -158,7 +158,7 @@ static int read_pstats(const struct import_input *input, struct sink *sink)
 	return r < 0 ? r : calls_spread(&pstats.calls, sink, PSTATS_PID);
 }
 
-/* A dict whose first key is a tuple of three. */
+/* Whether the file is a dict whose first key is a tuple of three. */
 static bool is_pstats(const uint8_t *bytes, size_t n_bytes)
 {
 	if (n_bytes < 8 || (bytes[0] & 0x7f) != '{')

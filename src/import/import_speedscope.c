@@ -22,19 +22,19 @@ enum { SPEEDSCOPE_PID = 1, LOOKED_AT = 1 << 16, MAX_VALUES = 1 << 24 };
 struct speedscope {
 	struct sink *sink;
 	const struct import_input *input;
-	int64_t *frames; /* of the sink, by index of the file */
+	int64_t *frames; /* file index -> frame of the sink */
 	size_t n_frames;
-	double unit;    /* nanoseconds of a number; 0: it is no time */
-	double span_ns; /* from the first time to the last, of all */
+	double unit;    /* nanoseconds per unit; 0: no time unit */
+	double span_ns; /* from the first to the last time of all profiles */
 	double first;
 };
 
-/* A profile that is being read. */
+/* The profile being read. */
 struct track {
 	struct speedscope *all;
 	pid_t tid;
-	double value; /* where it is */
-	double given; /* weights up to now, in nanoseconds or numbers */
+	double value; /* current value */
+	double given; /* total weight so far, in nanoseconds or counts */
 };
 
 static int damaged(const struct speedscope *all, const char *what)
@@ -81,7 +81,7 @@ static int read_frames(struct speedscope *all, const json_t *frames)
 	return r;
 }
 
-/* false: it leads nowhere. */
+/* false: the index is invalid. */
 static bool frame_at(const struct speedscope *all, const json_t *index, int64_t *ret)
 {
 	json_int_t i = json_is_integer(index) ? json_integer_value(index) : -1;
@@ -94,7 +94,7 @@ static bool frame_at(const struct speedscope *all, const json_t *index, int64_t 
 
 /* ---- Weights ---- */
 
-/* A part of the track's values, as whole nanoseconds that add up. */
+/* Put a weight in whole nanoseconds; rounding errors carry over, so that the sum is right. */
 static int put_weight(struct track *track, int64_t stack, double weight)
 {
 	struct speedscope *all = track->all;
@@ -146,7 +146,7 @@ static int read_samples(struct track *track, const json_t *profile)
 
 /* ---- Events ---- */
 
-/* Stacks that are open, and their frames. */
+/* Open stacks and their frames. */
 struct open_stacks {
 	struct open_stack {
 		int64_t stack, frame;
@@ -196,9 +196,9 @@ static int read_events(struct track *track, const json_t *profile)
 	return r;
 }
 
-/* ---- The whole ---- */
+/* ---- Document ---- */
 
-/* "none" and "bytes" are no times. false: it is no unit. */
+/* "none" and "bytes" are no time units. false: unknown unit. */
 static bool read_unit(struct piece text, double *ret)
 {
 	static const struct {
@@ -223,7 +223,7 @@ static bool is_of_unit(const json_t *profile, struct piece unit)
 	return own.n == unit.n && (own.n == 0 || memcmp(own.at, unit.at, own.n) == 0);
 }
 
-/* The times of all profiles, so that each has its place. */
+/* Find the time span of all profiles, to place each one. */
 static void find_span(struct speedscope *all, const json_t *profiles, struct piece unit)
 {
 	double first = INFINITY, last = -INFINITY;
@@ -283,7 +283,10 @@ static int read_root(struct speedscope *all, const json_t *root)
 	return r;
 }
 
-/* Two bytes can make a value, which takes forty. A comma or a bracket stands before each; some are in texts. */
+/*
+ * Two bytes may form a value, which needs forty bytes of memory. Count commas and brackets, because one precedes each
+ * value; some may be inside texts.
+ */
 static bool has_too_many_values(const uint8_t *bytes, size_t n_bytes)
 {
 	size_t n = 0;
@@ -316,7 +319,7 @@ static bool is_speedscope(const uint8_t *bytes, size_t n_bytes)
 	static const char schema[] = "speedscope.app/file-format-schema.json";
 	size_t n = MIN(n_bytes, (size_t)LOOKED_AT);
 
-	/* the name of the schema may also come last */
+	/* the schema's name may also come last */
 	return n_bytes > 0 && bytes[0] == '{' &&
 	       (memmem(bytes, n, schema, strlen(schema)) || memmem(bytes + n_bytes - n, n, schema, strlen(schema)));
 }

@@ -86,7 +86,7 @@ static int set_real(struct marshal_value *to, double value)
 	return whole_number(value, &to->integer) ? 0 : -EBADMSG;
 }
 
-/* Digits of 15 bits, the least first. */
+/* Digits of 15 bits, least significant first. */
 static int read_long(struct reader *reader, struct marshal_value *to)
 {
 	int64_t n = cursor_signed(&reader->in, 4), n_digits = n < 0 ? -n : n;
@@ -133,7 +133,7 @@ static int read_tuple(struct reader *reader, size_t n_length, unsigned depth, ui
 	return r;
 }
 
-/* Keys and values in turn, up to a key that is none. */
+/* Read keys and values in turn, up to a NULL key. */
 static int read_dict(struct reader *reader, unsigned depth, uint32_t at)
 {
 	int r = 0;
@@ -174,7 +174,7 @@ static int read_typed(struct reader *reader, char type, unsigned depth, uint32_t
 	case 'f':
 	case 'g':
 		return read_real(reader, type == 'f', to);
-	case 's': /* bytes; of Python 2 text */
+	case 's': /* bytes; text in Python 2 */
 	case 't': /* interned */
 	case 'u':
 	case 'a': /* ASCII */
@@ -206,7 +206,7 @@ static int read_value(struct reader *reader, unsigned depth, uint32_t *ret)
 		return -EBADMSG;
 	if (type == 'r' || type == 'R') {
 		ref = cursor_fixed(&reader->in, 4);
-		/* one that is being read would be within itself */
+		/* an object cannot contain itself */
 		if (reader->in.failed || ref >= reader->n_refs || reader->refs[ref] == UINT32_MAX)
 			return -EBADMSG;
 		*ret = reader->refs[ref];

@@ -39,7 +39,7 @@ bool nvprof_csv_head(struct nvprof *nvprof, struct piece line)
 		nvprof->columns[i] = columns[i];
 		nvprof->units[i] = 1;
 	}
-	/* A trace of calls has no place on a device. */
+	/* API calls in a trace have no device columns. */
 	if (columns[COLUMN_START] >= 0)
 		nvprof->type = columns[COLUMN_STREAM] >= 0 ? NVPROF_ACTIVITIES : NVPROF_CALLS;
 	nvprof->is_csv = nvprof->wants_units = nvprof->is_table = true;
@@ -102,7 +102,7 @@ static char *text_of(const struct row *row, enum nvprof_column column)
 	return field.n > 0 ? strndup(field.at, field.n) : NULL;
 }
 
-/* false: it has not what each row has. */
+/* false: a required field is missing. */
 static bool read_span(const struct row *row, struct gpu_span *ret)
 {
 	bool is_trace = row->nvprof->columns[COLUMN_START] >= 0;
@@ -134,7 +134,7 @@ static void read_numbers(const struct row *row, const char *device, struct gpu_k
 	};
 }
 
-/* A trace has a kernel's correlation behind its name: "axpy(float*) [104]", which would be another one each time. */
+/* A trace appends the correlation to a kernel's name, "axpy(float*) [104]", which would make each name unique. */
 static void cut_correlation(const struct row *row, char *name)
 {
 	char ending[32];
@@ -177,7 +177,7 @@ int nvprof_csv_line(struct nvprof *nvprof, struct piece line)
 		read_units(nvprof, fields, n);
 		return 0;
 	}
-	if (n < 2) /* a table ends with an empty line, or a sentence */
+	if (n < 2) /* a table ends with an empty line or a message */
 		return 0;
 	if (nvprof->columns[COLUMN_TYPE] >= 0)
 		nvprof->type = nvprof_type_of(field_of(&row, COLUMN_TYPE));

@@ -14,7 +14,7 @@ enum {
 	ATTR_MIN_BYTES = 64,
 	PERF_RECORD_AUXTRACE_TYPE = 71,
 	PERF_RECORD_COMPRESSED_TYPE = 81,
-	FIRST_OF_PERF = 64, /* types from there on are perf's own, without a trailer */
+	FIRST_OF_PERF = 64, /* types from here on are perf's own and have no trailer */
 };
 
 struct section {
@@ -26,7 +26,7 @@ static int damaged(const struct perf_file *file)
 	return sink_explain(file->sink, -EBADMSG, "it is damaged or truncated");
 }
 
-/* What a section holds; empty and failed where it is not in the file. */
+/* Contents of a section; empty and failed if it is outside the file. */
 static struct cursor open_section(const struct perf_file *file, struct section section)
 {
 	if (section.offset > file->n_bytes || section.size > file->n_bytes - section.offset)
@@ -76,7 +76,7 @@ static int read_ids(const struct perf_file *file, struct section section, struct
 	return in.failed ? damaged(file) : 0;
 }
 
-/* Each is as long as the writer's perf knew it, and has the place of its ids behind. */
+/* An attribute has the size that the writing perf knew; the position of its ids follows. */
 static int read_events(struct perf_file *file, struct section attrs, uint64_t attr_bytes)
 {
 	struct cursor in = open_section(file, attrs);
@@ -98,7 +98,7 @@ static int read_events(struct perf_file *file, struct section attrs, uint64_t at
 	return r;
 }
 
-/* ---- What perf says of itself and the machine ---- */
+/* ---- Features: perf and the machine ---- */
 
 static struct piece read_string(struct cursor *in)
 {
@@ -226,7 +226,7 @@ static int read_feature(struct perf_file *file, unsigned feature, struct cursor 
 	return 0;
 }
 
-/* Behind the records: a section for each feature that the head has a bit for. What is damaged there is not needed. */
+/* After the records: a section for each feature bit in the header. A damaged one is not needed. */
 static int read_features(struct perf_file *file, uint64_t at, const uint64_t bits[4])
 {
 	struct cursor in = { .failed = true };
@@ -284,7 +284,7 @@ const struct perf_event *perf_event_of(const struct perf_file *file, const struc
 	return event_by_id(file, cursor_fixed(&body, 8));
 }
 
-/* Words of a trailer, in this order: TID, TIME, ID, STREAM_ID, CPU, IDENTIFIER; the time's distance from the end. */
+/* Trailer words in this order: TID, TIME, ID, STREAM_ID, CPU, IDENTIFIER; returns the time's distance from the end. */
 static size_t time_from_end(uint64_t type)
 {
 	return 8 * (1 + bits_of(type &
@@ -345,7 +345,7 @@ static int find_records(struct perf_file *file, struct section data)
 	struct cursor in = open_section(file, data);
 	int r = 0;
 
-	if (in.failed && data.offset <= file->n_bytes) /* cut: what is there is read */
+	if (in.failed && data.offset <= file->n_bytes) /* truncated: read what exists */
 		in = (struct cursor){ .at = file->bytes + data.offset, .end = file->bytes + file->n_bytes };
 	while (r >= 0 && cursor_left(&in) >= sizeof(struct perf_event_header)) {
 		struct perf_event_header header;

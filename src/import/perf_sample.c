@@ -4,7 +4,7 @@
 
 #include "src/import/perf_file.h"
 
-/* What stands in a sample before the stack, and is understood; others behind it are not looked at. */
+/* Fields before the stack that this file supports; fields after the stack are ignored. */
 enum {
 	KNOWN_BEFORE = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR |
 		       PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |
@@ -29,7 +29,7 @@ static uint64_t word_if(struct cursor *in, uint64_t type, uint64_t bit)
 	return type & bit ? cursor_fixed(in, 8) : 0;
 }
 
-/* The values of counters, one or a group's. */
+/* Skip counter values, one or a group's. */
 static void skip_values(struct cursor *in, uint64_t format)
 {
 	uint64_t n = 1, times = bits_of(format & (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING));
@@ -50,7 +50,7 @@ static void read_regs(struct cursor *in, const struct perf_event_attr *attr, str
 		ret->regs = skip(in, 8 * bits_of(attr->sample_regs_user));
 }
 
-/* The kernel says how much there is room for, and behind that how much of it is the stack's. */
+/* The size comes first; after the bytes comes the size that was really copied. */
 static void read_stack(struct cursor *in, struct perf_sample *ret)
 {
 	uint64_t n = cursor_fixed(in, 8), used;
@@ -82,7 +82,7 @@ int perf_sample_read(const struct perf_file *file, const struct perf_record *rec
 	struct perf_sample sample = { 0 };
 	uint64_t type = attr->sample_type, ids;
 
-	/* whatever is behind the stack does not matter, nor what is behind all that was asked for */
+	/* fields after the stack, or after the last requested field, do not matter */
 	if (type & ~(uint64_t)KNOWN_BEFORE & (PERF_SAMPLE_STACK_USER - 1))
 		return -EPROTONOSUPPORT;
 	word_if(&in, type, PERF_SAMPLE_IDENTIFIER);

@@ -55,7 +55,7 @@ static struct perf_process *find(struct perf_stacks *stacks, pid_t pid)
 	return slot ? &stacks->processes[slot->id] : NULL;
 }
 
-/* In place of one that had the number before. Takes the space. */
+/* Replaces a process with the same PID. Takes ownership of space. */
 static int add_process(struct perf_stacks *stacks, pid_t pid, struct address_space *space)
 {
 	struct perf_process process = { .pid = pid, .space = space };
@@ -108,7 +108,7 @@ int perf_stacks_map(struct perf_stacks *stacks, pid_t pid, const struct mapping_
 }
 
 /*
- * Of the image perf writes the address of _text in place of an offset.
+ * For the kernel image, perf writes the address of _text instead of an offset.
  * Source: perf_event__synthesize_kernel_mmap(), tools/perf/util/synthetic-events.c, Linux 6.12.
  */
 void perf_stacks_kernel_map(struct perf_stacks *stacks, const struct mapping_source *source, struct piece name)
@@ -118,7 +118,7 @@ void perf_stacks_kernel_map(struct perf_stacks *stacks, const struct mapping_sou
 		stacks->kernel_end = MIN(source->end, source->file_offset + MAX_KERNEL_BYTES);
 	} else if (source->start > stacks->kernel_text) {
 		stacks->kernel_end = MIN(stacks->kernel_end,
-					 source->start); /* older versions let it reach into modules */
+					 source->start); /* in older versions the mapping extends into modules */
 	}
 }
 
@@ -153,7 +153,7 @@ static const struct build_id *recorded_id(const struct perf_stacks *stacks, cons
 	return NULL;
 }
 
-/* The vdso of this process stands in for the one that was mapped. */
+/* Use this process's vdso instead of the recorded one. */
 static void lend_vdso(struct module *module)
 {
 	module->opener = getpid();
@@ -162,7 +162,7 @@ static void lend_vdso(struct module *module)
 	module->map_offset = 0;
 }
 
-/* At the first need: another file than the one that was mapped is as good as none. */
+/* Called before first use. Reject a file that differs from the mapped one. */
 static int check_module(struct perf_stacks *stacks, struct module *module)
 {
 	const struct build_id *wanted = recorded_id(stacks, module);
@@ -191,7 +191,7 @@ static int check_module(struct perf_stacks *stacks, struct module *module)
 	return 0;
 }
 
-/* All that are known, before a sample is resolved. */
+/* Check all known modules before resolving a sample. */
 static int check_modules(struct perf_stacks *stacks)
 {
 	int r = 0;
@@ -203,7 +203,7 @@ static int check_modules(struct perf_stacks *stacks)
 
 /* ---- Frames ---- */
 
-/* An address in the user's code, moved into the call instruction where it is a return address. */
+/* Add a frame for an address in user code. A return address was moved into its call instruction. */
 static int put_user(struct perf_stacks *stacks, struct perf_process *process, uint64_t address, bool without_cfi,
 		    int64_t parent, int64_t *ret)
 {
@@ -219,8 +219,10 @@ static int put_user(struct perf_stacks *stacks, struct perf_process *process, ui
 
 	if (process && address_space_resolve(process->space, address, &module, &frame.address) < 0)
 		frame.address = address;
-	/* A chain by frame pointers may end in any word of the stack; the kernel's half of memory is no place of a
-	 * program. */
+	/*
+	 * A chain by frame pointers may end in any stack word. The kernel's half of the address space is no program
+	 * address.
+	 */
 	frame.has_address = frame.address < KERNEL_HALF;
 	if (module) {
 		id = recorded_id(stacks, module);
@@ -242,8 +244,10 @@ static int put_kernel(struct perf_stacks *stacks, uint64_t ip, int64_t parent, i
 	int64_t place;
 	int r;
 
-	/* A place as in symbolize/kernel_place.c. Where modules lie the file tells, but not from their lowest
-	 * function. */
+	/*
+	 * A place as in symbolize/kernel_place.c. The file has the modules' addresses, but not relative to their lowest
+	 * function.
+	 */
 	frame.has_address = ip >= stacks->kernel_text && ip < stacks->kernel_end;
 	frame.address = frame.has_address ? ip - stacks->kernel_text : 0;
 	r = sink_frame(stacks->sink, &frame, &place);
@@ -252,7 +256,7 @@ static int put_kernel(struct perf_stacks *stacks, uint64_t ip, int64_t parent, i
 
 /* ---- Registers and stack ---- */
 
-/* perf's words are those of the event's mask, ours those of the machine's. false: one is missing. */
+/* perf's words follow the event's mask, ours the machine's. false: one is missing. */
 static bool read_regs(const struct perf_event_attr *attr, const struct perf_sample *sample, struct regs *ret)
 {
 	uint64_t dump[64];
@@ -308,7 +312,7 @@ static int put_unwound(struct perf_stacks *stacks, struct perf_process *process,
 	return r;
 }
 
-/* ---- Chains ---- */
+/* ---- Call chains ---- */
 
 static uint64_t chain_at(const struct perf_sample *sample, size_t i)
 {
@@ -318,8 +322,10 @@ static uint64_t chain_at(const struct perf_sample *sample, size_t i)
 	return ip;
 }
 
-/* From the outermost on. Words above PERF_CONTEXT_MAX say of what the ones behind them are; the first behind is exact.
- * */
+/*
+ * Add frames from the outermost on. Words above PERF_CONTEXT_MAX give the context of the following addresses; the first
+ * address after one is exact.
+ */
 static int put_chain(struct perf_stacks *stacks, struct perf_process *process, const struct perf_sample *sample,
 		     bool of_kernel, int64_t *stack)
 {
@@ -363,7 +369,7 @@ int perf_stacks_put(struct perf_stacks *stacks, const struct perf_event *event, 
 		r = put_chain(stacks, process, sample, false, &stack);
 	if (r >= 0)
 		r = put_chain(stacks, process, sample, true, &stack);
-	if (r >= 0 && stack == 0 && sample->ip != 0) /* without stacks the place itself is all there is */
+	if (r >= 0 && stack == 0 && sample->ip != 0) /* without a stack, use the sampled address alone */
 		r = is_kernel ? put_kernel(stacks, sample->ip, 0, &stack)
 			      : put_user(stacks, process, sample->ip, true, 0, &stack);
 	if (stack == 0)

@@ -55,7 +55,7 @@ static const struct pprof_mapping *mapping_of(const struct pprof *pprof, uint64_
 	return slot ? &pprof->mappings[slot->id] : NULL;
 }
 
-/* A line of a location; inlined_into of the frame is the one that came behind it in the file. */
+/* Add a line of a location; the file's next line is the function it is inlined into. */
 static int put_line(struct pprof *pprof, const struct pprof_mapping *mapping, struct piece message, int64_t *frame)
 {
 	struct sink_frame place = { .inlined_into = *frame };
@@ -81,8 +81,8 @@ static int put_line(struct pprof *pprof, const struct pprof_mapping *mapping, st
 }
 
 /*
- * One that nothing names is known by its file and where in that it lies; in the kernel by the file alone, since the
- * address would tell where that boot had put the kernel.
+ * Name an unnamed location by its file and the offset in it. In the kernel, use the file alone, because the address
+ * would reveal the kernel's base address.
  */
 static int put_unnamed(struct pprof *pprof, const struct pprof_mapping *mapping, uint64_t address, int64_t *frame)
 {

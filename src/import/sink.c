@@ -19,9 +19,11 @@ enum {
 	STEP_ROWS = 1 << 16,
 	ASK_ROWS = 1 << 11,
 	MAX_DEPTH = 1 << 16,
-	/* What large profiles have a tenth of, and what takes some gigabytes. A few bytes of a file can make one. */
+	/*
+	 * Large profiles have a tenth of this, and this needs a few gigabytes. A few bytes of a file may make a stack.
+	 */
 	MAX_STACKS = 1 << 24,
-	MAX_TEXT_BYTES = 1 << 16, /* longer names are cut; one text of a file can be the name of many */
+	MAX_TEXT_BYTES = 1 << 16, /* truncate longer names: a file's text may be used by many names */
 	MAX_LABEL_BYTES = 1 << 12,
 };
 #define MAX_KEY_BYTES ((size_t)1 << 30)
@@ -129,9 +131,9 @@ int sink_thread(struct sink *sink, pid_t pid, pid_t tid, struct piece name)
 	return store_put_thread(sink->store, &row);
 }
 
-/* ---- Places ---- */
+/* ---- Frames ---- */
 
-/* A key of several pieces and numbers, one after the other, each with its length. */
+/* Append bytes and their length to a composite key. */
 static int key_add(struct sink *sink, const void *bytes, size_t n)
 {
 	size_t needed = sink->key.n + sizeof n + n;
@@ -314,7 +316,7 @@ int sink_stack(struct sink *sink, int64_t parent, int64_t frame, int64_t *ret)
 	return r;
 }
 
-/* ---- What they weigh ---- */
+/* ---- Weights ---- */
 
 static int add_sum(struct sink *sink, pid_t pid, pid_t tid, int64_t stack, struct sink_total **ret)
 {

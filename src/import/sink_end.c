@@ -51,7 +51,7 @@ static int put_sums(struct sink *sink)
 	return r;
 }
 
-/* What has no time of its own is as of the file's last change. */
+/* Use the file's modification time if the data have no times. */
 static void find_times(const struct sink *sink, uint64_t *ret_started, uint64_t *ret_ended)
 {
 	uint64_t started = sink->run.started_ns, ended = sink->run.ended_ns;
@@ -97,7 +97,7 @@ static int put_run(struct sink *sink, const char *format, const char *version)
 	return r;
 }
 
-/* Where nothing tells when processes and threads were there, they were while it was recorded. */
+/* Processes and threads without times existed during the whole recording. */
 static int put_times(struct sink *sink)
 {
 	static const char *const sql[] = {

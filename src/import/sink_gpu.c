@@ -80,7 +80,7 @@ int sink_call(struct sink *sink, const struct gpu_call_row *row)
 	return r < 0 ? r : add_stack(sink, THREAD_CALLS, &row->span);
 }
 
-/* Ranges are around other things: their time is not one more. */
+/* Ranges contain other activities, so their time does not add to the total. */
 int sink_range(struct sink *sink, const struct gpu_range_row *row)
 {
 	int r = check_span(sink, &row->span);

@@ -16,7 +16,7 @@ static int inflate_all(z_stream *stream, size_t most, uint8_t **to, size_t *n)
 
 	while (code == Z_OK) {
 		if (*n == room) {
-			size_t wanted = MIN(room > 0 ? 2 * room : FIRST_BYTES, most + 1); /* one more, which tells */
+			size_t wanted = MIN(room > 0 ? 2 * room : FIRST_BYTES, most + 1); /* + 1 shows excess */
 			uint8_t *more = *n > most ? NULL : realloc(*to, wanted);
 
 			if (!more)
