@@ -15,28 +15,28 @@
 #include "src/compare/function_table.h"
 #include "src/compare/stats.h"
 
-#define LIMIT 0.05            /* of a wrong "has changed" */
-enum { FEWEST_SAMPLES = 10 }; /* on a side, all runs together: with fewer nothing is ever known */
+#define LIMIT 0.05            /* probability of a false "has changed" */
+enum { FEWEST_SAMPLES = 10 }; /* per side over all runs: with fewer samples no change is significant */
 
-/* By run: what makes of a weight a value, and a value's part that one sample is. */
+/* Per run: the factor from weight to value, and the value of one sample. */
 struct scale {
 	double factor, one_sample;
 };
 
-struct matrix { /* rows of n_recorded values each */
+struct matrix { /* n_recorded values per row */
 	size_t n_runs;
 	double *self, *total;
 };
 
 struct computation {
 	struct compare *compare;
-	size_t n_runs; /* recorded */
+	size_t n_runs; /* recorded runs */
 	struct scale *scales;
 	struct shuffles shuffles;
-	bool *is_outermost; /* by node: no caller of its function's above it */
+	bool *is_outermost; /* by node: no caller is the same function */
 	struct matrix functions, stacks;
-	double *counting;      /* of one row: variances */
-	double whole[N_SIDES]; /* what shares are of: mean of all of it */
+	double *counting;      /* variances of one row */
+	double whole[N_SIDES]; /* mean of everything, the reference of shares */
 };
 
 static void computation_done(struct computation *computation)
@@ -58,7 +58,7 @@ static int group_of(const struct compare_run *run)
 	return (run->is_recorded ? 0 : N_SIDES) + (int)run->side;
 }
 
-/* Base, head, then those that were only timed; each in the order in which they came. */
+/* Order: base, head, then timed runs; each in order of arrival. */
 static int order_runs(struct compare *compare)
 {
 	struct compare_run *ordered = calloc(compare->n_runs + 1, sizeof *ordered);
@@ -81,7 +81,7 @@ static int order_runs(struct compare *compare)
 	return compare->n_side[SIDE_BASE] > 0 && compare->n_side[SIDE_HEAD] > 0 ? 0 : -ENODATA;
 }
 
-/* What a run's weights are divided by; NAN: it does not say. */
+/* Divisor of a run's weights; NAN: unknown. */
 static double divisor(const struct compare *compare, const struct compare_run *run)
 {
 	double one = compare->unit ? 1 : 1e9;
@@ -90,7 +90,7 @@ static double divisor(const struct compare *compare, const struct compare_run *r
 	case PER_WALL:
 		return one * run->wall_s;
 	case PER_SAMPLES:
-	case PER_REST: /* shares; estimates make odds of them */
+	case PER_REST: /* shares here; estimates turn them into odds */
 		return run->weight > 0 ? (double)run->weight : 1;
 	case PER_COUNTER:
 		return one * run->counter;
@@ -148,7 +148,7 @@ static int find_outermost(struct computation *computation)
 	return 0;
 }
 
-/* One run's column. @totals: room for all nodes. */
+/* Fill one run's column. @totals: one element per node. */
 static void fill_column(struct computation *computation, size_t run, double *totals)
 {
 	const struct compare *compare = computation->compare;
@@ -195,10 +195,12 @@ static int fill_matrices(struct computation *computation)
 	return r;
 }
 
-/* ---- Questions ---- */
+/* ---- Estimates ---- */
 
-/* The variance that a value has for being a count of samples; as if there had been one more, since none is no proof of
- * nothing. Shares are binomial, and what is not seen takes part in all; of odds the rest is a count as well. */
+/*
+ * Variance of a value as a count of samples. Add one sample, because a count of zero has variance, too. Shares are
+ * binomial: unseen samples belong to all. For odds, the rest is a count as well.
+ */
 static double variance_of_count(enum compare_per per, double value, double one)
 {
 	double variance = (value + one) * one, rest = 1 - MIN(value, 1);
@@ -206,7 +208,7 @@ static double variance_of_count(enum compare_per per, double value, double one)
 	return per == PER_REST ? variance * (rest + one) : per == PER_SAMPLES ? variance * rest : variance;
 }
 
-/* Samples on the side that has fewer of them of anything else. */
+/* Number of other functions' samples, on the side that has fewer. */
 static double samples_of_rest(const struct computation *computation, const double *shares)
 {
 	double samples[N_SIDES] = { 0 };
@@ -248,7 +250,7 @@ static double mean(const double *values, size_t n)
 	return n ? sum / (double)n : 0;
 }
 
-/* Whether a row is worth a question: each makes the others' answers less sure. */
+/* Whether to test a row: each test weakens the others through the correction. */
 static bool is_asked(const struct computation *computation, const double *totals)
 {
 	const struct compare *compare = computation->compare;
@@ -273,7 +275,7 @@ static void add_row(struct computation *computation, const struct matrix *matrix
 	estimate(computation, total, &row->total);
 }
 
-/* What is nothing on both sides is no question, nor what has no rest. */
+/* Skip values that are zero on both sides, or have no rest. */
 static struct estimate *question(struct compare_row *rows, size_t at)
 {
 	struct estimate *estimate = at % 2 == 0 ? &rows[at / 2].self : &rows[at / 2].total;
@@ -281,7 +283,7 @@ static struct estimate *question(struct compare_row *rows, size_t at)
 	return estimate->base + estimate->head > 0 && !estimate->has_no_rest ? estimate : NULL;
 }
 
-/* All questions of one table are corrected together. */
+/* Correct all tests of one table together. */
 static int correct(const struct compare *compare, struct compare_row *rows, size_t n)
 {
 	CLEANUP(freep) double *p = calloc(2 * n + 1, sizeof *p);
@@ -322,7 +324,7 @@ static double size_of(const struct compare_row *row)
 	}
 }
 
-/* What has changed first, most first; then by size. */
+/* Significant changes first, largest first; then by size. */
 static int compare_rows(const void *a, const void *b)
 {
 	const struct compare_row *left = a, *right = b;
@@ -337,7 +339,7 @@ static int compare_rows(const void *a, const void *b)
 	return left->node < right->node ? -1 : left->node > right->node;
 }
 
-/* The rows of one matrix, those of nodes from 1 on, those of functions from 0. */
+/* Test the rows of a matrix: nodes from 1 on, functions from 0. */
 static int ask_all(struct computation *computation, const struct matrix *matrix, bool by_node, struct compare_row **ret,
 		   size_t *ret_n)
 {
@@ -364,7 +366,7 @@ static int ask_all(struct computation *computation, const struct matrix *matrix,
 	return 0;
 }
 
-/* Of one run each it is only known what they took, not what the next ones will. */
+/* A single run on each side shows what it took, but not the variation of others. */
 static void judge_alone(struct estimate *estimate, const struct shuffles *shuffles)
 {
 	estimate->is_known = estimate->p <= LIMIT && shuffles->n_base + shuffles->n_head > 2;
@@ -399,7 +401,7 @@ static int ask_wall(struct computation *computation)
 		return -ENOMEM;
 	if (n_base == 0 || n_head == 0)
 		return 0;
-	for (size_t i = 0; i < n; i++) /* the second half stays 0: a clock does not count */
+	for (size_t i = 0; i < n; i++) /* the second half stays 0: times are not counts */
 		values[i] = compare->runs[computation->n_runs + i].wall_s;
 	r = shuffles_init(n_base, n_head, &shuffles);
 	if (r < 0)

@@ -36,7 +36,7 @@ bool compare_has_whole(const struct compare *compare)
 	return compare->options.per != PER_SAMPLES && compare->options.per != PER_REST;
 }
 
-/* Four digits at most, and a unit of a thousand's power. */
+/* At most four digits and a unit prefix. */
 static void format_scaled(double value, const char *const *units, size_t n_units, double first, char *to,
 			  size_t n_bytes)
 {
@@ -119,7 +119,7 @@ void say_finding(const struct compare *compare, const struct compare_finding *fi
 		fprintf(out, "%s%s", finding->has_estimate ? "; " : "", finding->why);
 }
 
-/* How much of a run's name is the file's. */
+/* Length of the file's part of a run's name. */
 static size_t file_bytes(const char *name)
 {
 	const char *number = strrchr(name, '#');
@@ -216,7 +216,7 @@ void say_path(const struct compare *compare, uint32_t node, FILE *out)
 
 	for (uint32_t at = node; at != 0; at = compare->nodes[at].parent)
 		depth++;
-	for (uint32_t i = depth; i-- > 0;) { /* no list is kept: rows are few */
+	for (uint32_t i = depth; i-- > 0;) { /* go up again for each level: rows are few */
 		uint32_t at = node;
 
 		for (uint32_t up = 0; up < i; up++)

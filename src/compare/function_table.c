@@ -20,14 +20,14 @@
 enum { REPLACEMENT = 0xfffd };
 
 struct function_table {
-	struct id_map functions; /* by hash of the text that tells them; to the first function of that hash, plus 1 */
-	struct id_map nodes;     /* by parent and function */
+	struct id_map functions; /* text hash -> first function with that hash, plus 1 */
+	struct id_map nodes;     /* parent and function -> node */
 	struct identity {
 		char *text;
-		uint32_t next; /* with the same hash, plus 1; 0: none */
+		uint32_t next; /* next function with the same hash, plus 1; 0: none */
 	} * identities;
 	size_t n, allocated;
-	char **paths; /* by function: where it was seen in the recording that is being added */
+	char **paths; /* by function: path in the recording being added */
 	size_t paths_allocated;
 };
 
@@ -56,7 +56,7 @@ void function_table_free(struct function_table *roster)
 	free(roster);
 }
 
-/* ---- Names of others ---- */
+/* ---- Foreign names ---- */
 
 char *name_clean(const char *name)
 {
@@ -66,12 +66,12 @@ char *name_clean(const char *name)
 	if (!clean)
 		return NULL;
 	for (int32_t c; (c = text_next_shown(&name)) != 0;)
-		n += text_encode(c == 0xfffe || c == 0xffff ? REPLACEMENT : c, clean + n); /* what XML cannot hold */
+		n += text_encode(c == 0xfffe || c == 0xffff ? REPLACEMENT : c, clean + n); /* not in XML */
 	clean[n] = '\0';
 	return clean;
 }
 
-/* "libx.so+0x12a0": an offset in a module instead of a name. */
+/* Whether the name is an offset in a module, such as "libx.so+0x12a0". */
 static bool is_offset(const char *name)
 {
 	const char *plus = strrchr(name, '+');
@@ -80,7 +80,7 @@ static bool is_offset(const char *name)
 	       strspn(plus + 3, "0123456789abcdef") == strlen(plus + 3);
 }
 
-/* File of Python, module of others. */
+/* Python functions have a file, others a module. */
 static const char *path_of(const struct profile_frame *frame)
 {
 	const char *path = frame->kind == FRAME_PYTHON || frame->kind == FRAME_TASK ? frame->file : frame->module;
@@ -144,7 +144,7 @@ static int link_identity(struct function_table *roster, uint64_t hash, uint32_t 
 	return 0;
 }
 
-/* Takes name, place and text, also on failure. */
+/* Takes ownership of name, place and text, also on failure. */
 static int add_function(struct compare *compare, uint64_t hash, enum frame_kind kind, char *name, char *place,
 			char *text)
 {
@@ -169,7 +169,7 @@ static int add_function(struct compare *compare, uint64_t hash, enum frame_kind 
 	return link_identity(roster, hash, (uint32_t)(compare->n_functions - 1));
 }
 
-/* One recording that has two files of this name has two functions that look like one. */
+/* If one recording has two files of this name, their functions look the same: note that. */
 static int note_path(struct compare *compare, uint32_t function, const char *path)
 {
 	char **seen = &compare->table->paths[function];

@@ -35,7 +35,7 @@ void compare_verdict_done(struct compare_verdict *verdict)
 	*verdict = (struct compare_verdict){ 0 };
 }
 
-/* Takes subject and why. */
+/* Takes ownership of subject and why. */
 static int add(struct judging *judging, const struct compare_finding *finding, char *subject, char *why)
 {
 	CLEANUP(freep) char *owned_subject = subject, *owned_why = why;
@@ -53,7 +53,7 @@ static int add(struct judging *judging, const struct compare_finding *finding, c
 	return 0;
 }
 
-/* ---- Whether they can be compared ---- */
+/* ---- Comparability ---- */
 
 static int check_fields(struct judging *judging, compare_allows *allows, const void *data)
 {
@@ -160,7 +160,7 @@ static const struct estimate *estimate_of(const struct compare_rule *rule, const
 	return rule->kind == RULE_TOTAL ? &row->total : &row->self;
 }
 
-/* Of rows that a rule means: what took no time itself on either side is no question of any. */
+/* Whether a rule applies to a row; a rule for any function skips rows without self time on both sides. */
 static bool is_asked(const struct compare *compare, const struct compare_rule *rule, const struct compare_row *row)
 {
 	const struct estimate *estimate = estimate_of(rule, row);
@@ -169,7 +169,7 @@ static bool is_asked(const struct compare *compare, const struct compare_rule *r
 	       (rule->kind != RULE_ANY || estimate->base + estimate->head > 0);
 }
 
-/* p of the rows that a rule asks, corrected among them. @ret_n: how many it asks. */
+/* Corrected p values of the rows to which a rule applies. @ret_n: their number. */
 static int correct_rows(const struct compare *compare, const struct compare_rule *rule, double *p, size_t *ret_n)
 {
 	size_t n = 0;
@@ -201,7 +201,7 @@ static int judge_function(struct judging *judging, const struct compare_rule *ru
 	return add_estimate(judging, rule, estimate, TAKE(title));
 }
 
-/* Every function that is meant is told of; of any only those that have regressed, or have no rest. */
+/* Report each named function; for "any", only regressions and functions without a rest. */
 static int judge_functions(struct judging *judging, const struct compare_rule *rule)
 {
 	const struct compare *compare = judging->compare;
@@ -232,7 +232,7 @@ static int judge_functions(struct judging *judging, const struct compare_rule *r
 
 /* ---- Rules on shares ---- */
 
-/* Of all of head. */
+/* Share of head's total. */
 static double share_of(const struct compare *compare, double value)
 {
 	if (compare->options.per == PER_REST)
@@ -296,8 +296,7 @@ static int judge_rule(struct judging *judging, const struct compare_rule *rule)
 		if (compare->n_timed[SIDE_BASE] == 0 || compare->n_timed[SIDE_HEAD] == 0)
 			return cannot_tell(judging, rule, "wall time",
 					   "there are no runs without a recorder; probing bench makes them");
-		if (compare->n_timed[SIDE_BASE] < 2 ||
-		    compare->n_timed[SIDE_HEAD] < 2) /* and no counts of samples tell */
+		if (compare->n_timed[SIDE_BASE] < 2 || compare->n_timed[SIDE_HEAD] < 2) /* and no sample counts help */
 			return cannot_tell(judging, rule, "wall time",
 					   "one timed run a side does not show the variation between runs");
 		return judge_one(judging, rule, &compare->wall, "wall time without a recorder");
@@ -312,7 +311,7 @@ static int judge_rule(struct judging *judging, const struct compare_rule *rule)
 	}
 }
 
-/* What stands against comparing comes first: a number of another machine proves nothing. */
+/* Reasons against the comparison decide first: a number of another machine proves nothing. */
 static enum outcome outcome_of_all(const struct compare_verdict *verdict)
 {
 	enum outcome outcome = OUTCOME_PASSED;

@@ -21,11 +21,11 @@ struct loading {
 	const struct profile *profile;
 	enum side side;
 	const struct file_runs *runs;
-	uint32_t *functions; /* by frame, plus 1; 0: not met yet */
-	uint32_t *nodes;     /* by stack of the profile, plus 1; 0: not met yet */
+	uint32_t *functions; /* by frame, plus 1; 0: not set yet */
+	uint32_t *nodes;     /* by stack, plus 1; 0: not set yet */
 	int32_t *path;
 	size_t path_allocated;
-	uint32_t nothing; /* node of samples without a stack */
+	uint32_t nothing; /* node for samples without a stack */
 };
 
 int compare_new(const struct compare_options *options, struct compare **ret)
@@ -74,7 +74,7 @@ void compare_freep(struct compare **compare)
 	compare_free(*compare);
 }
 
-/* The shown path of a stack, whatever its length. */
+/* Read the shown path of a stack of any length. */
 static int read_path(struct loading *loading, int32_t stack, size_t *ret)
 {
 	for (;;) {
@@ -88,7 +88,7 @@ static int read_path(struct loading *loading, int32_t stack, size_t *ret)
 			*ret = n;
 			return 0;
 		}
-		/* Full: there may be more of it. */
+		/* The path fills the array, so it may be longer. */
 		r = grow(&loading->path, MAX(n, (size_t)FIRST_PATH), &loading->path_allocated, sizeof *loading->path);
 		if (r < 0)
 			return r;
@@ -181,7 +181,7 @@ static int compare_pids(const void *a, const void *b)
 	return left->pid < right->pid ? -1 : left->pid > right->pid;
 }
 
-/* NULL: of none. */
+/* NULL: no run of this file. */
 static struct compare_run *run_of(const struct loading *loading, int32_t pid)
 {
 	const struct file_runs *runs = loading->runs;
@@ -233,7 +233,7 @@ static int load_totals(struct loading *loading)
 	return r;
 }
 
-/* All recordings are of one unit. */
+/* All recordings must have the same unit. */
 static int check_unit(struct compare *compare, const struct profile *profile, char *why)
 {
 	const char *unit = profile->unit ? profile->unit : "ns", *before = compare->unit ? compare->unit : "ns";
@@ -273,7 +273,7 @@ int compare_add(struct compare *compare, enum side side, const char *name, sqlit
 		qsort(runs.pids, runs.n_pids, sizeof *runs.pids, compare_pids);
 	if (r >= 0)
 		r = load_totals(&loading);
-	/* What was made in advance is none of anybody's. */
+	/* Drop preallocated nodes. */
 	for (size_t i = 0; i < compare->n_runs; i++)
 		compare->runs[i].n_nodes = MIN(compare->runs[i].n_nodes, compare->n_nodes);
 	free(loading.path);

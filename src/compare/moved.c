@@ -15,9 +15,9 @@
 
 struct moving {
 	struct compare *compare;
-	uint32_t *alone; /* functions of one side, sorted */
+	uint32_t *alone; /* functions of one side only, sorted */
 	size_t n_alone;
-	uint32_t *to; /* by function: itself, or who it is */
+	uint32_t *to; /* by function: itself, or its counterpart */
 };
 
 static int compare_alone(const void *a, const void *b, void *context)
@@ -55,7 +55,7 @@ static void list_alone(struct moving *moving)
 	qsort_r(moving->alone, moving->n_alone, sizeof *moving->alone, compare_alone, (void *)compare);
 }
 
-/* Whether some function with a name of its own went from that file to the other. */
+/* Whether a function with a unique name moved from that file to the other. */
 static bool is_known_way(const struct moving *moving, const char *from, const char *to)
 {
 	const struct compare *compare = moving->compare;
@@ -67,7 +67,7 @@ static bool is_known_way(const struct moving *moving, const char *from, const ch
 	return false;
 }
 
-/* Functions [first, end) of one name; those of base come first. */
+/* Match functions [first, end) of the same name; those of base come first. */
 static void match_named(struct moving *moving, size_t first, size_t end)
 {
 	struct compare *compare = moving->compare;
@@ -138,7 +138,7 @@ static int note_moves(struct moving *moving, bool *ret_any)
 	return 0;
 }
 
-/* What the runs have on nodes that became one is added up. @to: by node of before. */
+/* Add up weights of merged nodes. @to: old node -> new node. */
 static int move_weights(struct compare *compare, const uint32_t *to)
 {
 	for (size_t i = 0; i < compare->n_runs; i++) {

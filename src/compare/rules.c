@@ -12,7 +12,7 @@
 #include "base/util.h"
 #include "src/compare/function_table.h"
 
-/* Names of rules, and what they are without a threshold; 0: they need one. */
+/* Rule names, and their default thresholds; 0: a threshold is required. */
 static const struct {
 	const char *name;
 	double threshold;
@@ -55,8 +55,7 @@ static int parse_kind(const char **at, struct compare_rule *rule, char *why)
 	return fail(why, "a rule begins with self, total, wall, any, new-hot or lost");
 }
 
-/* "func=GLOB" or "file=GLOB". A name may have parentheses and commas of its own: it ends where ",file=" or ")>"
- * begins. */
+/* "func=GLOB" or "file=GLOB". A name may contain parentheses and commas, so it ends at ",file=" or ")>". */
 static int parse_glob(const char **at, struct compare_rule *rule, char *why)
 {
 	bool is_function = strncmp(*at, "func=", 5) == 0;
@@ -95,7 +94,7 @@ static int parse_function(const char **at, struct compare_rule *rule, char *why)
 	return rule->function ? 0 : fail(why, "func=NAME is missing");
 }
 
-/* ">+5%", "> 5 %". */
+/* Parse ">+5%" or "> 5 %". */
 static int parse_threshold(const char *at, struct compare_rule *rule, char *why)
 {
 	char *end;

@@ -48,7 +48,7 @@ void runs_done(struct compare_run *run)
 	free(run->self);
 }
 
-/* Statements of ours on tables that are there fail for damage, or memory. */
+/* Our statements on existing tables only fail for damage or lack of memory. */
 static int prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret)
 {
 	int code = sqlite3_prepare_v2(db, sql, -1, ret, NULL);
@@ -74,7 +74,7 @@ static int column_of(sqlite3_stmt *row, const char *name)
 	return -1;
 }
 
-/* For free(3); "" where there is none. */
+/* For free(3); "" if there is none. */
 static char *text_of(sqlite3_stmt *row, const char *name)
 {
 	int column = column_of(row, name);
@@ -83,7 +83,7 @@ static char *text_of(sqlite3_stmt *row, const char *name)
 	return name_clean(text ? text : "");
 }
 
-/* NAN where there is none. */
+/* NAN if there is none. */
 static double real_of(sqlite3_stmt *row, const char *name)
 {
 	int column = column_of(row, name);
@@ -118,7 +118,7 @@ static int add_run(struct compare *compare, const struct compare_run *like, stru
 	return 0;
 }
 
-/* A value of another run's time, where the file says when it ended. */
+/* Read a value of another run, from files with an end time. */
 static int read_number(sqlite3 *db, const char *sql, int64_t bound, double *ret)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *row = NULL;
@@ -137,8 +137,8 @@ static int read_number(sqlite3 *db, const char *sql, int64_t bound, double *ret)
 }
 
 /*
- * How long it lasted: as bench took the time, else as the recorder did. Of a command that it started the process' own
- * time, since looking names up is none of it.
+ * Duration measured by bench, else by the recorder. For a launched command, use the process's own time, which excludes
+ * resolving names.
  */
 static int read_wall(sqlite3 *db, int64_t run, double *ret)
 {
@@ -256,7 +256,7 @@ static int read_pids(sqlite3 *db, struct file_runs *runs, char *why)
 	return r < 0 ? r : finished(code);
 }
 
-/* Counters are of a whole file. */
+/* Counters belong to the whole file. */
 static int read_counters(struct compare *compare, sqlite3 *db, const struct file_runs *runs, char *why)
 {
 	struct compare_run *first = &compare->runs[runs->first];
@@ -289,7 +289,7 @@ static int read_counters(struct compare *compare, sqlite3 *db, const struct file
 	return 0;
 }
 
-/* Of those that were recorded, too, but what bench knows of them alone. */
+/* Also for recorded runs, but only what bench measured. */
 static int read_timed(struct compare *compare, enum side side, const char *name, sqlite3 *db)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *rows = NULL;

@@ -19,7 +19,7 @@
 
 enum { MAX_DEALS = 20000, FEWEST_DEALS = 40 };
 #define SEED UINT64_C(0x70726f62696e6721)
-#define SAME 1e-9 /* statistics that differ by less, of their size, are equal */
+#define SAME 1e-9 /* relative difference below which statistics are equal */
 
 /* ---- Shuffles ---- */
 
@@ -29,13 +29,13 @@ static uint64_t next_random(uint64_t *state)
 	return mix64(*state);
 }
 
-/* 0 to n - 1; n is far below 2^32, so that the bias is too. */
+/* 0 to n - 1; n is far below 2^32, so the bias is negligible. */
 static size_t random_below(uint64_t *state, size_t n)
 {
 	return (size_t)((next_random(state) >> 32) * n >> 32);
 }
 
-/* n over k, or MAX_DEALS + 1 where it is more. */
+/* n over k, or MAX_DEALS + 1 if larger. */
 static size_t count_deals(size_t n, size_t k)
 {
 	double count = 1;
@@ -45,7 +45,7 @@ static size_t count_deals(size_t n, size_t k)
 	return count > MAX_DEALS ? MAX_DEALS + 1 : (size_t)(count + 0.5);
 }
 
-/* All choices of n_base out of all, in lexical order. */
+/* Store all choices of n_base runs in lexical order. */
 static void deal_all(struct shuffles *shuffles)
 {
 	size_t k = shuffles->n_base, n = k + shuffles->n_head;
@@ -85,7 +85,7 @@ static int deal_some(struct shuffles *shuffles, uint64_t *state)
 	return 0;
 }
 
-/* The bootstrap's deviations are too small by the root of (n - 1) / n, and normal where Student's are due. */
+/* Widen the bootstrap's deviations: they are too small by sqrt((n - 1) / n), and normal instead of Student's t. */
 static double spread_of(size_t n)
 {
 	double freedom = (double)n - 1;
@@ -156,11 +156,11 @@ static double variance_of_mean(const struct sums *sums)
 {
 	double variance = (sums->squares - sums->sum * sums->sum / sums->n) / (sums->n - 1);
 
-	/* What is left of subtracting equal numbers is nothing. */
+	/* A difference of equal numbers is rounding error. */
 	return variance <= SAME * SAME * sums->squares ? 0 : variance / sums->n;
 }
 
-/* Welch's statistic, without its sign. */
+/* Absolute value of Welch's statistic. */
 static double welch(const struct sums *base, const struct sums *head)
 {
 	double difference = fabs(head->sum / head->n - base->sum / base->n);
@@ -182,7 +182,7 @@ static struct sums sums_of(const double *values, size_t n)
 	return sums;
 }
 
-/* @ret_is_least: no deal is farther apart than the one seen. */
+/* @ret_is_least: no other assignment is more extreme than the observed one. */
 static double permutation_p(const struct shuffles *shuffles, const double *values, bool *ret_is_least)
 {
 	struct sums base = sums_of(values, shuffles->n_base);
@@ -211,8 +211,7 @@ static double permutation_p(const struct shuffles *shuffles, const double *value
 	return (double)(n + 1) / (double)(shuffles->n_deals + 1);
 }
 
-/* Places in the order of size, equal ones in the middle of theirs: one run that a neighbour slowed down is the last,
- * and no more than that. */
+/* Ranks by size, with the middle rank for equal values. So one slow outlier only counts as the largest value. */
 static void rank_values(const double *values, size_t n, double *ranks)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -232,7 +231,7 @@ double stats_odds(double share)
 	return share < 1 - SAME ? share / (1 - share) : INFINITY;
 }
 
-/* What a mean is called in an estimate, and how much a variance of it is one of the number's relative one. */
+/* The reported number of a mean, and the relative variance of that number. */
 struct scale {
 	double (*number)(double mean), (*relative_variance)(double mean, double variance);
 };
@@ -247,7 +246,7 @@ static double squared(double mean, double variance)
 	return variance / mean / mean;
 }
 
-/* The derivative of the logarithm of the odds is 1 / (m (1 - m)). */
+/* d log(odds) / dm = 1 / (m (1 - m)). */
 static double of_log_odds(double mean, double variance)
 {
 	return squared(mean * (1 - mean), variance);
@@ -289,7 +288,7 @@ static void bootstrap(const struct shuffles *shuffles, const double *values, con
 		const uint16_t *runs = &shuffles->resamples[i * n];
 		double base = mean_of(values, runs, n_base), head = mean_of(values, runs + n_base, shuffles->n_head);
 
-		/* Each side's deviation is widened by what its number of runs asks for. */
+		/* Widen each side's deviation for its number of runs. */
 		base = estimate->base + (base - estimate->base) * shuffles->base_spread;
 		head = estimate->head + (head - estimate->head) * shuffles->head_spread;
 		shuffles->scratch[i] = relative(scale->number(MAX(base, 0)), scale->number(MAX(head, 0)));
@@ -301,7 +300,7 @@ static void bootstrap(const struct shuffles *shuffles, const double *values, con
 
 /* ---- Counts ---- */
 
-/* The variance of a mean: as counting makes it, or as the runs show it, where that is more. */
+/* Variance of a mean: the larger of the count's variance and the observed one. */
 static double variance_by_count(const double *values, const double *counting, size_t n)
 {
 	struct sums sums = sums_of(values, n);
@@ -313,7 +312,7 @@ static double variance_by_count(const double *values, const double *counting, si
 	return MAX(counted, seen);
 }
 
-/* Of Welch's statistic, with the degrees of freedom that Welch and Satterthwaite give it. */
+/* p of Welch's statistic, with Welch-Satterthwaite degrees of freedom. */
 static double welch_p(const struct shuffles *shuffles, const double *values, const double *counting,
 		      const struct estimate *estimate)
 {
@@ -323,7 +322,7 @@ static double welch_p(const struct shuffles *shuffles, const double *values, con
 	double parts = base * base / (double)(n_base - 1) + head * head / (double)(n_head - 1);
 
 	if (base + head <= 0)
-		return 1; /* equal to the last digit, and no counts: dealing has the word */
+		return 1; /* equal values and no counts: the permutation test decides */
 	return student_p((estimate->head - estimate->base) / sqrt(base + head), (base + head) * (base + head) / parts);
 }
 
@@ -339,7 +338,7 @@ static void estimate_by_deals(const struct shuffles *shuffles, const double *val
 	bootstrap(shuffles, values, scale, estimate);
 }
 
-/* One value that is no count could have been any other. */
+/* A single value that is no count shows no variation. */
 static bool is_spread_known(const double *counting, size_t n)
 {
 	return n >= 2 || counting[0] > 0;
@@ -363,7 +362,7 @@ static void estimate_by_count(const struct shuffles *shuffles, const double *val
 	estimate->low = estimate->high = estimate->change;
 	if (estimate->base <= 0 || estimate->head <= 0 || !isfinite(estimate->change))
 		return;
-	/* Of the logarithm of the ratio, so that it never reaches below nothing. */
+	/* Use the log of the ratio, so that the interval stays above -100 %. */
 	error = sqrt(scale->relative_variance(estimate->base, base) + scale->relative_variance(estimate->head, head)) *
 		student_t(0.05, freedom);
 	estimate->low = (1 + estimate->change) * exp(-error) - 1;
@@ -399,7 +398,7 @@ void stats_estimate_odds(const struct shuffles *shuffles, const double *values, 
 	estimate_as(shuffles, values, counting, &odds, ret);
 }
 
-/* ---- Several questions ---- */
+/* ---- Multiple tests ---- */
 
 struct ranked {
 	double p;

@@ -38,7 +38,7 @@ static double beta_fraction(double a, double b, double x)
 	return h;
 }
 
-/* The regularised incomplete beta function I_x(a, b). */
+/* Regularised incomplete beta function I_x(a, b). */
 static double beta_part(double a, double b, double x)
 {
 	double front;

@@ -39,7 +39,7 @@ static double mean_of(const struct series *series)
 	return series->n ? sum / (double)series->n : NAN;
 }
 
-/* NAN of fewer than two. */
+/* NAN for fewer than two values. */
 static double deviation_of(const struct series *series)
 {
 	double mean = mean_of(series), squares = 0;
@@ -67,7 +67,7 @@ static double median_of(const struct series *series)
 	return (sorted[(series->n - 1) / 2] + sorted[series->n / 2]) / 2;
 }
 
-/* Runs that tell wall times best: those that were only timed, where there are some. */
+/* Prefer wall times of timed runs over those of recorded runs. */
 static bool tells_wall(const struct compare *compare, const struct compare_run *run, enum side side)
 {
 	return run->side == side && run->is_recorded == (compare->n_timed[side] == 0) && run->wall_s > 0;
@@ -84,7 +84,7 @@ static int wall_series(const struct compare *compare, enum side side, struct ser
 	return 0;
 }
 
-/* A run that is all of the function has none. */
+/* Drop runs in which the function takes all time: their odds are infinite. */
 static void make_odds(struct series *series)
 {
 	size_t n = 0;
@@ -95,7 +95,7 @@ static void make_odds(struct series *series)
 	series->n = n;
 }
 
-/* Of head, in the unit of the comparison. */
+/* Values of head in the comparison's unit. */
 static int self_series(const struct compare *compare, uint32_t function, struct series *ret)
 {
 	size_t n_base = compare->n_side[SIDE_BASE], n_runs = n_base + compare->n_side[SIDE_HEAD];
@@ -171,7 +171,7 @@ static void put_list(struct json *json, const char *key, const struct series *se
 	to_json_array_end(json);
 }
 
-/* What the runs of which the wall times are know besides. */
+/* Details of the runs whose wall times are used. */
 static void put_details(struct json *json, const struct compare *compare, enum side side)
 {
 	double user = 0, system = 0, n = 0;
@@ -243,7 +243,7 @@ int compare_write_hyperfine(const struct compare *compare, FILE *out)
 
 /* ---- Go ---- */
 
-/* A name without spaces, which would end it; and "/" and "=" have a meaning of their own. */
+/* Go's format ends a name at a space, and "/" and "=" have a meaning. */
 static void put_go_name(FILE *out, const char *text)
 {
 	for (; *text; text++)

@@ -9,7 +9,7 @@
 
 enum { MAX_CELL = 64 };
 
-/* Nothing in it means anything to Markdown or HTML, nor ends a cell. */
+/* Escape what is special in Markdown or HTML, or ends a table cell. */
 static void put_escaped(FILE *out, const char *text)
 {
 	for (; *text; text++) {
@@ -49,7 +49,7 @@ static void put_code(FILE *out, const char *text)
 	fputs("</code>", out);
 }
 
-/* Remarks quote what recordings say. */
+/* Remarks contain text from recordings. */
 static int put_remarks(const struct compare *compare, FILE *out)
 {
 	CLEANUP(freep) char *text = NULL;
@@ -126,7 +126,7 @@ static void put_head(const struct compare *compare, FILE *out)
 	}
 }
 
-/* A line for each answer: first what is told is what the job ends with. */
+/* One line per finding, the decisive ones first. */
 static int put_verdict(const struct compare *compare, const struct compare_verdict *verdict, FILE *out)
 {
 	for (size_t i = 0; i < verdict->n_findings; i++) {

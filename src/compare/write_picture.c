@@ -16,7 +16,7 @@ static void format_value(const void *data, double value, char *to, size_t n_byte
 	compare_format(compare, compare->options.per == PER_REST ? stats_odds(value) : value, to, n_bytes);
 }
 
-/* Of boxes' values, which are shares where the comparison is by the rest: they are to add up. */
+/* For odds, use the change of shares, because boxes must add up. */
 static double change_of(const struct compare *compare, double base, double head)
 {
 	if (compare->options.per == PER_REST) {

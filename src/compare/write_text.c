@@ -49,7 +49,7 @@ static void put_change(const struct writing *writing, const struct estimate *est
 		fputs(plain, writing->out);
 }
 
-/* In what is left of the line; the names are clean. */
+/* Truncate to the rest of the line; the names are escaped already. */
 static void put_cut(const struct writing *writing, const char *text, unsigned used)
 {
 	unsigned left = writing->look->columns > used + MIN_NAME_COLUMNS ? writing->look->columns - used

@@ -27,7 +27,7 @@ int compare_write_verdict(const struct compare *compare, const struct compare_ve
 	return ferror(out) ? -EIO : 0;
 }
 
-/* Text or attribute; names have been made clean, so that no other character is wrong in XML. */
+/* For XML text and attributes; names are clean, so only these characters need escapes. */
 static void put_xml(FILE *out, const char *text)
 {
 	static const char special[] = "&<>\"";
