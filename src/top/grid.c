@@ -64,7 +64,7 @@ static unsigned put_character(struct grid *grid, unsigned row, unsigned column, 
 	return column + width;
 }
 
-/* Of a text that does not fit stay its first head columns, and the last ones. */
+/* Truncate a text in the middle: keep the first `head` columns and the end. */
 static unsigned put_cut(struct grid *grid, unsigned row, unsigned column, enum grid_style style, unsigned columns,
 			const char *text, unsigned head)
 {
@@ -123,7 +123,7 @@ void grid_fill_style(struct grid *grid, unsigned row, enum grid_style style, boo
 	}
 }
 
-/* ---- As text ---- */
+/* ---- Text ---- */
 
 static void print_character(uint32_t c, FILE *out)
 {

@@ -16,7 +16,7 @@ static bool is_selectable(const struct top *top, size_t row)
 	return row < top->n_rows && top->rows[row].type != ROW_TITLE;
 }
 
-/* The nearest row to one that can be selected, onwards before backwards. */
+/* The nearest selectable row, first below, then above. */
 static size_t nearest(const struct top *top, size_t row)
 {
 	for (size_t i = row; i < top->n_rows; i++)
@@ -34,7 +34,7 @@ void top_settle_selection(struct top *top)
 
 	for (size_t i = 0; ui->has_selection && i < top->n_rows; i++)
 		if (is_selectable(top, i) && top->rows[i].key == ui->selected_key) {
-			/* A function can be caller and callee: then the place decides. */
+			/* A function may be both caller and callee: then keep the position. */
 			if (is_selectable(top, ui->selected) && top->rows[ui->selected].key == ui->selected_key)
 				break;
 			ui->selected = i;
@@ -47,7 +47,7 @@ void top_settle_selection(struct top *top)
 		ui->scroll = ui->selected - ui->page + 1;
 	if (ui->scroll + ui->page > top->n_rows)
 		ui->scroll = top->n_rows > ui->page ? top->n_rows - ui->page : 0;
-	/* The titles over the first row that can be selected belong to it. */
+	/* Show the titles above the first selectable row. */
 	if (!ui->has_selection || ui->selected == nearest(top, 0))
 		ui->scroll = 0;
 }
@@ -142,7 +142,7 @@ static void go_back(struct top *top)
 	}
 }
 
-/* Another view of the same thread. */
+/* Show another view of the same thread. */
 static void show(struct top *top, enum top_view view)
 {
 	struct place place = { view, 0, view == TOP_THREADS ? SUMS_ALL_THREADS : top->ui.at.thread };
@@ -182,7 +182,7 @@ static void enter(struct top *top)
 	case ROW_NODE:
 		top->ui.selected_key = row->key;
 		top->ui.has_selection = true;
-		(void)fold(top, row->key); /* without memory it stays open */
+		(void)fold(top, row->key); /* if out of memory, it stays unfolded */
 		top_changed(top);
 		break;
 	case ROW_THREAD:
@@ -197,7 +197,7 @@ static void enter(struct top *top)
 	}
 }
 
-/* ---- What is shown of it ---- */
+/* ---- Options of the view ---- */
 
 static int freeze(struct top *top)
 {
@@ -292,7 +292,7 @@ static bool toggle(struct top *top, uint32_t key)
 	return true;
 }
 
-/* A window cannot be changed while it stands still. */
+/* The window cannot change while the view is frozen. */
 static bool change_time(struct top *top, uint32_t key)
 {
 	if (key != 'w' && key != '+' && key != '=' && key != '-')
@@ -340,7 +340,7 @@ static bool switch_view(struct top *top, uint32_t key)
 
 /* ---- Modes ---- */
 
-/* Cuts the last character, of however many bytes. */
+/* Remove the last character, which may have several bytes. */
 static void cut_last(char *text)
 {
 	size_t n = strlen(text);

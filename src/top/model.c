@@ -82,7 +82,7 @@ void top_freep(struct top **top)
 	top_free(*top);
 }
 
-/* Groups, threads and stacks get other numbers: what refers to them goes. */
+/* Groups, threads and stacks are renumbered: drop what refers to them. */
 static void forget_numbers(struct top *top)
 {
 	struct place place = { top->ui.at.view, 0, SUMS_ALL_THREADS };
@@ -174,7 +174,7 @@ bool top_is_full(const struct top *top)
 			      top->n_threads > MAX_THREADS);
 }
 
-/* ---- Adding up ---- */
+/* ---- Add up ---- */
 
 static enum grouping grouping_of(enum top_view view)
 {
@@ -234,7 +234,7 @@ static int add_window(struct top *top, const struct sums_options *options)
 	if (r >= 0)
 		r = add_cells(top, &window);
 	cells_done(&window);
-	cells_clear(&top->past.news); /* for who asks for all, all is added up anew */
+	cells_clear(&top->past.news); /* a request for all time recomputes everything */
 	top->is_current = false;
 	return r;
 }
@@ -341,7 +341,7 @@ int top_refresh(struct top *top, const struct top_status *status, uint64_t now_n
 
 void top_changed(struct top *top)
 {
-	/* Without memory the rows are those of before; the next refresh says so. */
+	/* If out of memory, the old rows stay; the next refresh reports it. */
 	(void)make_rows(top);
 }
 

@@ -29,7 +29,7 @@ enum statement {
 
 static const char *const statements_sql[N_STATEMENTS] = {
 	[READ_VERSION] = "PRAGMA data_version",
-	[READ_MODULES] = "SELECT module, path FROM module", /* their ids are those of mappings: in no order */
+	[READ_MODULES] = "SELECT module, path FROM module", /* ids follow mappings and are unsorted */
 	[READ_FUNCTIONS] = "SELECT function, name, role, file, first_line, module FROM function"
 			   " WHERE function > ?1 ORDER BY function",
 	[READ_FRAMES] = FRAME_COLUMNS "WHERE frame > ?1 AND frame < ?2 ORDER BY frame",
@@ -38,7 +38,7 @@ static const char *const statements_sql[N_STATEMENTS] = {
 	[READ_THREADS] = "SELECT pid, tid, name FROM thread",
 };
 
-/* Ids below are given out with samples, those above with names; each kind in ascending order. */
+/* Samples assign ids below this, names assign ids above; each kind is ascending. */
 #define FIRST_LATER_FRAME (1LL << 32)
 
 enum { MAX_INLINED = 64, MAX_TRIES_SHIFT = 6, AWAITED_CALLS = 10 };
@@ -46,9 +46,9 @@ enum { MAX_INLINED = 64, MAX_TRIES_SHIFT = 6, AWAITED_CALLS = 10 };
 struct top_names {
 	sqlite3 *db;
 	sqlite3_stmt *statements[N_STATEMENTS];
-	struct profile profile; /* frames and stacks; strings stays NULL */
+	struct profile profile; /* frames and stacks; `strings` stays NULL */
 	size_t frames_allocated, stacks_allocated;
-	int32_t *frame_functions; /* by frame: index, -1 none */
+	int32_t *frame_functions; /* by frame: index, -1: none */
 	size_t frame_functions_allocated;
 	struct name_function *functions;
 	size_t n_functions, functions_allocated;
@@ -57,13 +57,13 @@ struct top_names {
 	struct id_map module_index, function_index, frame_index, thread_index;
 	const char **thread_names;
 	size_t n_threads, threads_allocated;
-	char **strings; /* all that was handed out: it stays as long as this */
+	char **strings; /* all returned strings; they live as long as this */
 	size_t n_strings, strings_allocated;
 	struct unnamed *unnamed;
 	size_t n_unnamed, unnamed_allocated;
 	int64_t last_function, last_frame, last_later_frame;
-	int64_t version;    /* of what was read */
-	uint32_t n_updates; /* that there was something to read */
+	int64_t version;    /* data version of the last read */
+	uint32_t n_updates; /* number of reads with new data */
 	uint32_t n_calls;
 };
 
@@ -93,7 +93,7 @@ int top_names_new(sqlite3 *reader, struct top_names **ret)
 	names->version = -1;
 	r = prepare(names);
 	if (r < 0) {
-		names->db = NULL; /* still the caller's */
+		names->db = NULL; /* the caller keeps it */
 		top_names_free(names);
 		return r;
 	}
@@ -140,7 +140,7 @@ static int store_name(struct top_names *names, char *text, const char **ret)
 	return 0;
 }
 
-/* NULL where the file holds NULL. */
+/* NULL if the column is NULL. */
 static int get_string(struct top_names *names, sqlite3_stmt *row, int column, const char **ret)
 {
 	const char *text = (const char *)sqlite3_column_text(row, column);
@@ -152,7 +152,7 @@ static int get_string(struct top_names *names, sqlite3_stmt *row, int column, co
 	return store_name(names, strdup(text), ret);
 }
 
-/* Index of what an id stands for; -1 for NULL. -EBADMSG: for nothing. */
+/* Index for an id; -1 for NULL. -EBADMSG: unknown id. */
 static int get_index(sqlite3_stmt *row, int column, const struct id_map *map, int32_t *ret)
 {
 	const struct id_slot *slot;
@@ -218,7 +218,7 @@ static int take_function(struct top_names *names, sqlite3_stmt *row)
 	return id_map_add(&names->function_index, (uint64_t)names->last_function, (uint32_t)names->n_functions++);
 }
 
-/* What a place is called whose function is not known; as in the view named_frame. */
+/* Name of a frame without a known function, as in the view named_frame. */
 static int name_place(struct top_names *names, struct profile_frame *frame, uint64_t address)
 {
 	const char *slash;
@@ -236,7 +236,7 @@ static int name_place(struct top_names *names, struct profile_frame *frame, uint
 	return store_name(names, n < 0 ? NULL : text, &frame->name);
 }
 
-/* Chains of inlined functions end: each leads to a frame that was there before, or stands in it. */
+/* Chains of inlined functions must end: each refers to an earlier frame. */
 static int check_inlined(const struct top_names *names, const struct profile_frame *frame)
 {
 	int64_t at = frame->inlined_into;
@@ -345,7 +345,7 @@ static uint64_t thread_key(pid_t pid, pid_t tid)
 	return ((uint64_t)(uint32_t)pid << 32 | (uint32_t)tid) + 1;
 }
 
-/* All of them come each time, for their names change. */
+/* Threads are read completely each time, because their names change. */
 static int take_thread(struct top_names *names, sqlite3_stmt *row)
 {
 	uint64_t key = thread_key(sqlite3_column_int(row, 0), sqlite3_column_int(row, 1));
@@ -363,7 +363,7 @@ static int take_thread(struct top_names *names, sqlite3_stmt *row)
 	return r < 0 ? r : id_map_add(&names->thread_index, key, (uint32_t)names->n_threads++);
 }
 
-/* ---- Reading on ---- */
+/* ---- Incremental reads ---- */
 
 static int read_rows(struct top_names *names, enum statement which,
 		     int (*take)(struct top_names *names, sqlite3_stmt *row))
@@ -392,7 +392,7 @@ static int read_frames(struct top_names *names, int64_t last, int64_t end)
 	return read_from(names, READ_FRAMES, last, take_frame);
 }
 
-/* Returns 1 where it has a name now. */
+/* Returns 1 if the frame has a name now. */
 static int name_again(struct top_names *names, const struct unnamed *unnamed)
 {
 	sqlite3_stmt *row = names->statements[READ_FRAME];
@@ -414,7 +414,7 @@ static int name_again(struct top_names *names, const struct unnamed *unnamed)
 	return 1;
 }
 
-/* Those that have not got one for long are asked for more and more seldom. */
+/* Check frames that stay unnamed at growing intervals. */
 static int name_unnamed(struct top_names *names, bool *ret_renamed, bool *ret_put_off)
 {
 	size_t n_left = 0;
@@ -459,7 +459,7 @@ static int read_all(struct top_names *names, bool *ret_renamed, bool *ret_put_of
 	return r;
 }
 
-/* Changes with each commit of somebody else. */
+/* The version changes with each commit of another connection. */
 static int read_version(struct top_names *names, int64_t *ret)
 {
 	sqlite3_stmt *row = names->statements[READ_VERSION];

@@ -51,7 +51,7 @@ void past_done(struct past *past)
 	memset(past, 0, sizeof *past);
 }
 
-/* The bucket of now; older ones go when there is no room. */
+/* The current bucket; drop the oldest if there is no space. */
 static struct bucket *current_bucket(struct past *past, uint64_t now_ns)
 {
 	struct bucket *bucket = past->n > 0 ? bucket_nth(past, past->n - 1) : NULL;
@@ -105,7 +105,7 @@ int past_window(const struct past *past, uint64_t window_ns, uint64_t now_ns, st
 	for (size_t i = past->n; i-- > 0 && r >= 0;) {
 		const struct bucket *bucket = bucket_nth(past, i);
 
-		/* A bucket holds what was there when it began: samples since the one before. */
+		/* A bucket contains the samples between the previous bucket's start and its own. */
 		if (now_ns > bucket->start_ns && now_ns - bucket->start_ns >= window_ns)
 			break;
 		start_ns = i > 0 ? bucket_nth(past, i - 1)->start_ns : past->start_ns;

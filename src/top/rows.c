@@ -9,7 +9,7 @@
 #include "base/util.h"
 #include "src/top/private.h"
 
-/* Of a tree no more is listed than one can look at; of all, what is at least so small a part. */
+/* Limit a tree to a readable number of rows, and to nodes of at least 1/1000 of the total. */
 enum { MAX_TREE_ROWS = 4096, TREE_SHARE = 1000 };
 
 static struct row *add_row(struct top *top)
@@ -45,7 +45,7 @@ static bool is_wanted(const struct top *top, const struct row *row)
 
 /* ---- Order ---- */
 
-/* In a tree callers come before those they call, whose time is theirs: self is no order there. */
+/* In a tree, callers precede callees, so sorting by self is not possible. */
 enum top_sort top_sort_in(const struct top_ui *ui)
 {
 	return ui->at.view == TOP_TREE && ui->at.focus == 0 && ui->sort == TOP_BY_SELF ? TOP_BY_TOTAL : ui->sort;
@@ -100,7 +100,7 @@ static void describe(struct row *row, const struct group *group)
 	row->key = group->key;
 }
 
-/* Takes the row back where the filter does not let it through. */
+/* Remove the last row if it does not match the filter. */
 static void filter_last(struct top *top)
 {
 	if (!is_wanted(top, &top->rows[top->n_rows - 1]))
@@ -160,7 +160,7 @@ static int list_neighbours(struct top *top, bool callers)
 	return r;
 }
 
-/* Who calls it, itself, and whom it calls. Of others, total is the time with it. */
+/* List callers, the function, and callees. For others, total is the time in common with the function. */
 static int list_focus(struct top *top)
 {
 	uint32_t focus = top_group(top, top->ui.at.focus);
@@ -229,9 +229,9 @@ static int list_threads(struct top *top)
 
 struct listing {
 	struct top *top;
-	struct row *nodes;     /* of all that are large enough, in order of the tree's numbers */
-	int32_t *row_of;       /* by node: index into nodes; -1 too small */
-	int32_t *first, *next; /* by index into nodes: children, siblings */
+	struct row *nodes;     /* nodes that are large enough, in tree order */
+	int32_t *row_of;       /* by node: index into nodes; -1: too small */
+	int32_t *first, *next; /* by index into nodes: first child, next sibling */
 	bool *is_wanted;
 	size_t n;
 };
@@ -263,7 +263,7 @@ static struct row node_row(const struct top *top, const struct tree_node *node, 
 	return row;
 }
 
-/* Nodes that are worth a row; what a filter wants draws its callers along. */
+/* Pick the nodes that get a row; a matching node includes its callers. */
 static int pick_nodes(struct listing *listing)
 {
 	const struct sums *sums = &listing->top->sums;
@@ -282,7 +282,7 @@ static int pick_nodes(struct listing *listing)
 		if (node->total < least || (node->parent >= 0 && parent < 0))
 			continue;
 		listing->nodes[listing->n] = node_row(listing->top, node, parent < 0 ? 0 : listing->nodes[parent].key);
-		listing->nodes[listing->n].tid = parent; /* borrowed until the rows are made */
+		listing->nodes[listing->n].tid = parent; /* temporary use, until the rows are made */
 		listing->row_of[i] = (int32_t)listing->n++;
 	}
 	for (size_t i = listing->n; i-- > 0;) {
@@ -293,7 +293,7 @@ static int pick_nodes(struct listing *listing)
 	return 0;
 }
 
-/* Insert each child where it belongs among its siblings: few nodes have many. */
+/* Insertion sort of children: few nodes have many. */
 static int link_nodes(struct listing *listing, int32_t *ret_first)
 {
 	struct top_ui *ui = &listing->top->ui;
@@ -316,7 +316,7 @@ static int link_nodes(struct listing *listing, int32_t *ret_first)
 	return 0;
 }
 
-/* Callers before those they call, each with all of its own behind it. */
+/* Emit callers before callees, depth first. */
 static int walk_tree(struct listing *listing, int32_t at)
 {
 	struct top *top = listing->top;

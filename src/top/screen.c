@@ -26,10 +26,10 @@ struct screen {
 	FILE *in, *out;
 	int input, output;
 	bool has_colours;
-	bool is_left; /* given back for a while */
+	bool is_left; /* the terminal is temporarily given back */
 };
 
-/* 0: that of other text. */
+/* 0: default colour. */
 /* clang-format off */
 static const short colours[GRID_N_STYLES] = {
 	[GRID_PYTHON] = COLOR_CYAN,    [GRID_BUILTIN] = COLOR_GREEN, [GRID_NATIVE] = COLOR_YELLOW,
@@ -154,7 +154,7 @@ static attr_t attributes(const struct grid_cell *cell)
 	return plain[cell->style] | (cell->is_selected ? A_REVERSE : A_NORMAL);
 }
 
-/* What the locale cannot write would leave the cursor elsewhere than ncurses thinks. */
+/* A character that the locale cannot encode would confuse ncurses' cursor position. */
 static wchar_t writable(uint32_t c)
 {
 	char bytes[MB_LEN_MAX];
@@ -273,7 +273,7 @@ bool screen_key(struct screen *screen, uint32_t *ret, bool *ret_gone)
 	wint_t key;
 	int kind;
 
-	/* get_wch() draws first what was changed: nothing is, between two calls of screen_show(). */
+	/* get_wch() first draws pending changes; there are none between two calls of screen_show(). */
 	kind = get_wch(&key);
 	*ret_gone = kind == ERR && is_gone(screen);
 	if (kind == ERR)

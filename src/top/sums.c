@@ -33,7 +33,7 @@ void sums_done(struct sums *sums)
 	memset(sums, 0, sizeof *sums);
 }
 
-/* Room for n elements, the new ones zeroed. */
+/* Grow to n elements; new ones are zero. */
 static int widen(void *array, size_t *n, size_t wanted, size_t size)
 {
 	void **place = array;
@@ -63,7 +63,7 @@ static bool is_shown(const struct sums_options *options, const struct profile_fr
 	}
 }
 
-/* The groups of a stack as it is shown, outermost first, in sums->path. */
+/* Put the groups of a stack as shown, outermost first, into sums->path. */
 static int read_path(struct sums *sums, const struct profile *profile, const struct groups *groups, uint32_t stack,
 		     size_t *ret)
 {
@@ -91,7 +91,7 @@ static int read_path(struct sums *sums, const struct profile *profile, const str
 	return 0;
 }
 
-/* Who called the focus, and whom it called, on one path. */
+/* Add the callers and callees of the focus on one path. */
 static void add_neighbours(struct sums *sums, size_t n_path, uint64_t weight)
 {
 	for (size_t i = 0; i < n_path; i++) {

@@ -24,7 +24,7 @@ enum {
 
 struct columns {
 	bool has_kind, has_times, has_place;
-	unsigned name, place; /* widths */
+	unsigned name, place; /* column widths */
 };
 
 void format_time(uint64_t ns, char *to, size_t n_bytes)
@@ -80,7 +80,7 @@ static double share_of(const struct top *top, uint64_t ns)
 
 /* ---- The table ---- */
 
-/* What is left of the line is shared between name and place by what they need. */
+/* Share the rest of the line between name and place as needed. */
 static struct columns lay_out(const struct top *top, unsigned width, size_t first, size_t end)
 {
 	bool is_tree = top->ui.at.view == TOP_TREE && top->ui.at.focus == 0;
@@ -162,7 +162,7 @@ static unsigned draw_numbers(const struct top *top, struct grid *grid, unsigned 
 	return at;
 }
 
-/* A node of the tree stands in by its depth; where that is much, not all of the way. */
+/* Indent a tree node by its depth, but at most by half the width. */
 static unsigned draw_indent(struct grid *grid, unsigned row, unsigned at, const struct row *shown, unsigned width)
 {
 	unsigned indent = MIN(2 * shown->depth, width / 2);
@@ -223,7 +223,7 @@ void draw_table(struct top *top, struct grid *grid, unsigned first_row, unsigned
 						 : "no samples yet: it has used no CPU");
 }
 
-/* ---- All of it ---- */
+/* ---- Screen ---- */
 
 static void draw_keys(const struct top *top, struct grid *grid, unsigned row)
 {

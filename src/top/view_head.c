@@ -11,7 +11,7 @@
 
 enum { ROWS_FOR_ALL = 10, ROWS_FOR_TWO = 6 };
 
-/* Parts of a line, each of which stands as a whole or not at all. */
+/* Parts of a line; each is shown completely or not at all. */
 struct line {
 	struct grid *grid;
 	unsigned row, at;
