@@ -14,10 +14,10 @@ enum { DEFAULT_FILES = 3, MAX_TRIED = 100 };
 struct annotation {
 	const struct profile *profile;
 	const struct annotate_options *options;
-	struct report_sums sums; /* by place in a source, in the order of these; first those that are meant */
+	struct report_sums sums; /* by line, sorted; selected lines first */
 	struct annotated *files;
 	size_t n_files, files_allocated;
-	size_t n_passed; /* files that are not here and took more than one that is shown */
+	size_t n_passed; /* files not shown, because they are missing, with more time than a shown one */
 };
 
 static void annotation_done(struct annotation *self)
@@ -26,14 +26,14 @@ static void annotation_done(struct annotation *self)
 	free(self->files);
 }
 
-/* ---- What is meant ---- */
+/* ---- Selection ---- */
 
 static bool has_place(const struct profile_frame *frame)
 {
 	return frame && frame->file && frame->line > 0;
 }
 
-/* The whole path, or what stands behind one of its slashes. */
+/* Match the whole path, or the part after any slash. */
 static bool is_file_meant(const struct glob_list *what, const char *file)
 {
 	while (file) {
@@ -58,7 +58,7 @@ static int compare_places(const void *a, const void *b)
 	return order_by_source(left->frame, right->frame);
 }
 
-/* Several functions may stand at a place: one that is meant is enough. */
+/* A line may have several functions: one match suffices. */
 static int pick_lines(struct annotation *self)
 {
 	struct report_sums *sums = &self->sums;
@@ -126,7 +126,7 @@ static size_t count_shown(const struct annotation *self)
 	return MIN(max, self->n_files);
 }
 
-/* Of files that nobody has asked for those are shown that are here: the others have no lines to show. */
+/* Without a selection, prefer files that exist: the others have no lines to show. */
 static int prefer_existing(struct annotation *self)
 {
 	size_t n_wanted = count_shown(self), n = MIN(self->n_files, (size_t)MAX_TRIED), n_found = 0, n_missing = 0;
@@ -145,7 +145,7 @@ static int prefer_existing(struct annotation *self)
 		self->files[n_found++] = file;
 		self->n_passed = n_missing;
 	}
-	self->n_passed -= MIN(self->n_passed, n_wanted - n_found); /* these are shown behind the others */
+	self->n_passed -= MIN(self->n_passed, n_wanted - n_found); /* these are shown after the others */
 	return 0;
 }
 
@@ -156,7 +156,7 @@ static size_t line_of(const struct annotated *file, size_t i)
 	return (size_t)file->lines[i].frame->line;
 }
 
-/* @next: the first of the lines with time that comes behind it. */
+/* @next: index of the first line with time after it. */
 static bool is_near(const struct annotated *file, size_t next, size_t number, size_t context)
 {
 	return (next > 0 && number - line_of(file, next - 1) <= context) ||
@@ -181,14 +181,14 @@ int annotate_each_line(const struct annotated *file, const struct source *source
 		last = number;
 		r = put(data, &line);
 	}
-	/* A source that has become shorter, or is not there. */
+	/* The source is missing, or has become shorter. */
 	for (; next < file->n_lines && r >= 0; next++)
 		r = put(data,
 			&(struct annotated_line){ .number = (int)line_of(file, next), .sum = &file->lines[next] });
 	return r;
 }
 
-/* ---- Printing ---- */
+/* ---- Print ---- */
 
 static int print_file(const struct annotation *self, const struct annotated *file, struct json *json, FILE *out)
 {

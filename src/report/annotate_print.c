@@ -9,10 +9,10 @@
 #include "src/report/print.h"
 #include "src/report/table.h"
 
-/* Narrower ones have shares alone. */
+/* Narrower output only has shares. */
 enum { COLUMNS_FOR_TIMES = 72, TIME_COLUMNS = 7, LINE_COLUMNS = 6, MIN_TEXT_COLUMNS = 8, HEAD_COLUMNS = 4096 };
 
-/* From how much of all self time on a line is how hot, in percent. */
+/* Minimum share of all self time on a line, in percent, for each style. */
 static const struct {
 	double share;
 	const char *style;
@@ -30,7 +30,7 @@ struct page {
 	struct json *json;
 	FILE *out;
 	bool has_times;
-	unsigned margin, text_columns; /* beside and of the text; 0: any */
+	unsigned margin, text_columns; /* width of the margin and of the text; 0: unlimited */
 };
 
 static const char *heat(const struct page *page, const struct report_sum *sum)
@@ -125,7 +125,7 @@ void annotate_put(const struct annotated *file, const struct source *source, con
 		page.text_columns = columns > page.margin + 2 + MIN_TEXT_COLUMNS ? columns - page.margin - 2
 										 : MIN_TEXT_COLUMNS;
 	put_head(&page);
-	(void)annotate_each_line(file, source, options, put_line, &page); /* put_line() does not fail */
+	(void)annotate_each_line(file, source, options, put_line, &page); /* put_line() never fails */
 }
 
 /* ---- JSON ---- */
@@ -156,7 +156,7 @@ void annotate_put_json(const struct annotated *file, const struct source *source
 			 source && options->recorded_ns > 0 && source->changed_ns > options->recorded_ns);
 	print_json_time(json, whole, "self", file->self);
 	to_json_put_array(json, "lines");
-	(void)annotate_each_line(file, source, options, put_json_line, &page); /* nor does put_json_line() */
+	(void)annotate_each_line(file, source, options, put_json_line, &page); /* put_json_line() never fails */
 	to_json_array_end(json);
 	to_json_object_end(json);
 }

@@ -18,7 +18,7 @@ unsigned cell_put(FILE *out, const char *text, unsigned columns, enum cell_cut c
 
 	if (columns == 0)
 		return 0;
-	/* Of a long text stay [0, head) and [skip, wanted), with the ellipsis between. */
+	/* Of a long text, keep [0, head) and [skip, wanted) with an ellipsis in between. */
 	head = cut == CELL_CUT_MIDDLE ? columns / 2 : 0;
 	skip = wanted - (columns - 1 - head);
 	while ((c = text_next_shown(&text)) != 0) {
@@ -39,7 +39,7 @@ unsigned cell_put(FILE *out, const char *text, unsigned columns, enum cell_cut c
 	return used;
 }
 
-/* One character, or what stands for it, as text; returns its columns. */
+/* Format one character or its escape; returns its columns. */
 static unsigned spell(const char **at, unsigned column, char *to, size_t n_bytes)
 {
 	enum { TAB = 8 };
@@ -69,7 +69,7 @@ void cell_put_source(FILE *out, const char *text, unsigned columns)
 	while (*text) {
 		unsigned n = spell(&text, column, spelled, sizeof spelled);
 
-		/* The last column is for what tells that there is more. */
+		/* Reserve the last column for the ellipsis. */
 		if (columns > 0 && column + n + (*text != '\0') > columns) {
 			text_put(out, ELLIPSIS);
 			return;

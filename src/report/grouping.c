@@ -45,7 +45,7 @@ int order_by_module(const struct profile_frame *a, const struct profile_frame *b
 	return strcmp(profile_frame_module(a), profile_frame_module(b));
 }
 
-/* Whichever functions stand there. */
+/* Compare by source line, whatever the functions. */
 int order_by_source(const struct profile_frame *a, const struct profile_frame *b)
 {
 	int order = compare_strings(a->file, b->file);

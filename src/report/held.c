@@ -11,7 +11,7 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-/* Shares are of all time, not of what is known: that would make more of it than there was. */
+/* Shares are of all time: shares of the known time would exaggerate. */
 static void write_held(const struct held_time *held, int how, char *to)
 {
 	double gil = percent(held->gil, held->all), gc = percent(held->gc, held->all);

@@ -10,7 +10,7 @@
 #include "base/util.h"
 #include "src/report/sums.h"
 
-/* "libx.so+0x12a0" */
+/* Whether the name is an offset in a module: "libx.so+0x12a0". */
 static bool is_nameless(const struct profile_frame *frame)
 {
 	const char *base;
@@ -41,7 +41,7 @@ static struct report_nameless_module *module_of(struct report_nameless *nameless
 	return &nameless->modules[nameless->n++];
 }
 
-/* Lines come from debug information, which has no name for what is left. */
+/* A module has lines if its debug information was read; it has no names for the rest. */
 static void find_lines(const struct profile *profile, struct report_nameless *nameless)
 {
 	for (size_t i = 0; i < profile->n_frames; i++) {

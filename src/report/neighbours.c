@@ -19,7 +19,7 @@
 struct edge {
 	uint32_t focus, other; /* groups; other: NOBODY for none */
 	uint64_t value, samples;
-	uint64_t stamp; /* number of the last stack counted */
+	uint64_t stamp; /* number of the last counted stack */
 };
 
 struct neighbours {
@@ -47,7 +47,7 @@ static void neighbours_done(struct neighbours *self)
 	free(self->edges);
 }
 
-/* ---- Adding up ---- */
+/* ---- Add up ---- */
 
 static int find_edge(struct neighbours *self, uint32_t focus, uint32_t other, struct edge **ret)
 {
@@ -129,7 +129,7 @@ static int add_up(struct neighbours *self, const struct glob_list *names)
 	return r < 0 ? r : self->error;
 }
 
-/* ---- Order: functions by their time, the neighbours of each by theirs ---- */
+/* ---- Order: functions by time, then the neighbours of each by time ---- */
 
 static const struct report_sum *sum_of(const struct neighbours *self, uint32_t group)
 {
@@ -169,7 +169,7 @@ static double share_of(uint64_t value, uint64_t all)
 	return all ? 100.0 * (double)value / (double)all : 0;
 }
 
-/* ---- As a table ---- */
+/* ---- Table ---- */
 
 /* @of_it: percent of the function's time. */
 static int add_row(const struct neighbours *self, const struct report_sum *sum, uint64_t value, double of_it,
@@ -228,7 +228,7 @@ static int print_table(const struct neighbours *self, FILE *out)
 	return 0;
 }
 
-/* ---- As JSON ---- */
+/* ---- JSON ---- */
 
 static void put_edge(struct json *json, const struct neighbours *self, const struct edge *edge)
 {

@@ -44,7 +44,7 @@ static int compare_totals(const void *a, const void *b)
 	return left->stack < right->stack ? -1 : left->stack > right->stack;
 }
 
-/* One total per stack: threads and processes do not matter here. */
+/* Merge the totals of a stack over all threads and processes. */
 static int merge_totals(const struct profile *profile, struct profile_total **ret, size_t *ret_n)
 {
 	struct profile_total *totals = calloc(profile->n_totals + 1, sizeof *totals);
@@ -80,7 +80,7 @@ static void path_done(struct path *path)
 	free(path->frames);
 }
 
-/* The shown path of a stack, whatever its length. */
+/* Read the shown path of a stack of any length. */
 static int read_path(const struct profile *profile, bool show_interpreter, int32_t stack, struct path *path)
 {
 	for (;;) {
@@ -93,7 +93,7 @@ static int read_path(const struct profile *profile, bool show_interpreter, int32
 			path->n = n;
 			return 0;
 		}
-		/* Full: there may be more of it. */
+		/* The path fills the array, so it may be longer. */
 		r = grow(&path->frames, MAX(n, (size_t)FIRST_PATH), &path->allocated, sizeof *path->frames);
 		if (r < 0)
 			return r;

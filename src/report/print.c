@@ -32,7 +32,7 @@ void print_json_frame(struct json *json, const struct profile_frame *frame, cons
 	to_json_put_string(json, "module", frame ? frame->module : NULL);
 }
 
-/* Three decimals, not all digits of the double; integers keep the locale's point out of the text. */
+/* Three decimals instead of all digits; integer arithmetic avoids the locale's decimal point. */
 void print_json_percent(struct json *json, const char *key, double value)
 {
 	int64_t thousandths = (int64_t)(value * 1000 + (value < 0 ? -0.5 : 0.5));

@@ -16,7 +16,7 @@ enum { LONGEST_WAITS = 10 }; /* below the functions */
 
 const char *const report_by_names[REPORT_N_BY] = { "function", "line", "module", "thread", "process", "wait" };
 
-/* What stands over the names. */
+/* Headings of the name column. */
 static const char *const heads[REPORT_N_BY] = { "function", "function", "module", "thread", "process" };
 
 static frame_order *const orders[REPORT_N_BY] = { order_by_function, order_by_line, order_by_module };
@@ -51,7 +51,7 @@ static int add_up(const struct profile *profile, const struct report_options *op
 	return 0;
 }
 
-/* ---- As a table ---- */
+/* ---- Table ---- */
 
 static int place_of(const struct report_sum *sum, enum report_by by, char **ret)
 {
@@ -59,7 +59,7 @@ static int place_of(const struct report_sum *sum, enum report_by by, char **ret)
 
 	*ret = NULL;
 	if (by == REPORT_BY_MODULE) {
-		/* What the name does not say. */
+		/* Show what is not part of the name. */
 		if (sum->frame && strcmp(sum->name, profile_frame_module(sum->frame)) != 0)
 			n = asprintf(ret, "%s", profile_frame_module(sum->frame));
 	} else if (by == REPORT_BY_THREAD) {
@@ -127,7 +127,7 @@ static int print_table(const struct report_sums *sums, const struct wait_sums *w
 		       : 0;
 }
 
-/* ---- As JSON ---- */
+/* ---- JSON ---- */
 
 static void put_sum(struct json *json, const struct report_sums *sums, const struct report_sum *sum, enum report_by by)
 {

@@ -19,7 +19,7 @@ void source_done(struct source *source)
 	memset(source, 0, sizeof *source);
 }
 
-/* A line ends at a newline; the carriage return before it belongs to the end. */
+/* A line ends at a newline; a carriage return before it is part of the end. */
 static int split(struct source *source, size_t n_bytes)
 {
 	size_t allocated = 0;
@@ -68,7 +68,7 @@ static int read_source(const char *path, struct source *ret)
 	return 0;
 }
 
-/* Whether one may look elsewhere. */
+/* Whether to try other folders. */
 static bool is_absent(int error)
 {
 	return error == -ENOENT || error == -ENOTDIR || error == -ENAMETOOLONG;
@@ -85,7 +85,7 @@ static int read_joined(const char *folder, size_t n_folder, const char *rest, st
 	return read_source(path, ret);
 }
 
-/* @root: "FROM=TO"; FROM ends where a part of the name does. */
+/* @root: "FROM=TO"; FROM must end at a path component. */
 static int read_mapped(const char *root, const char *to, const char *file, struct source *ret)
 {
 	size_t n_from = (size_t)(to - 1 - root);

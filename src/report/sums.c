@@ -13,7 +13,7 @@
 
 struct group {
 	uint64_t self, total, samples;
-	uint64_t stamp; /* number of the last stack counted; 0: none */
+	uint64_t stamp; /* number of the last counted stack; 0: none */
 	uint64_t place_value;
 	int32_t place; /* frame with the most time; -1: none yet */
 };
@@ -22,8 +22,8 @@ struct summing {
 	const struct profile *profile;
 	struct whole whole;
 	struct grouping grouping;
-	struct group *groups;   /* and one more, for samples without a stack */
-	uint64_t *frame_values; /* time on each frame, recursion counted as it comes */
+	struct group *groups;   /* one more for samples without a stack */
+	uint64_t *frame_values; /* time on each frame, counting each recursive occurrence */
 	uint64_t stamp;
 };
 

@@ -24,15 +24,15 @@ enum {
 	TIME_COLUMNS = 7,
 	KIND_COLUMNS = 7,
 	LONGEST_UNIT = 60,
-	MIN_PLACE_COLUMNS = 16,   /* a file's name and a line, mostly */
-	MAX_PADDING_COLUMNS = 80, /* so that one long name does not widen all rows */
+	MIN_PLACE_COLUMNS = 16,   /* usually a file name and a line */
+	MAX_PADDING_COLUMNS = 80, /* so that one long name does not widen every row */
 };
 
-/* Which columns there are; widths of the last two. */
+/* Columns of the table, and the widths of the last two. */
 struct layout {
 	bool has_kind, has_times, has_counts, has_place;
 	unsigned name_columns, place_columns;
-	bool has_room; /* for whatever there is: then these are what is padded to */
+	bool has_room; /* width is unlimited: the widths above are only padding */
 };
 
 enum style { STYLE_PLAIN, STYLE_HEAD, STYLE_PYTHON, STYLE_BUILTIN, STYLE_NATIVE, STYLE_KERNEL };
@@ -157,7 +157,7 @@ static struct layout lay_out_all(const struct table *table)
 	};
 }
 
-/* What is left of the line is the name's as far as it needs it: of a place the end tells most. */
+/* The name gets what it needs of the rest; a place keeps its end. */
 static struct layout lay_out(const struct table *table)
 {
 	unsigned columns = MAX(table->options->columns, (unsigned)MIN_COLUMNS);
@@ -182,7 +182,7 @@ static struct layout lay_out(const struct table *table)
 	return layout;
 }
 
-/* ---- Printing ---- */
+/* ---- Print ---- */
 
 static void start_style(const struct table *table, enum style style, FILE *out)
 {
@@ -196,7 +196,7 @@ static void end_style(const struct table *table, enum style style, FILE *out)
 		fputs("\033[0m", out);
 }
 
-/* A path loses folders, and keeps its beginning nowhere: "…/torch/nn/linear.py:114", "…linear.py:114" at last. */
+/* Shorten a path at its start: "…/torch/nn/linear.py:114", finally "…linear.py:114". */
 static void put_place(const struct layout *layout, const char *place, FILE *out)
 {
 	const char *rest = place;

@@ -27,7 +27,7 @@ static int compare_totals(const void *a, const void *b)
 	return compare_ids(left->pid, left->tid, right->pid, right->tid);
 }
 
-/* Its name in the recording, which may not know it: then with empty ones. */
+/* Find the thread in the recording; if it is missing, use empty names. */
 static struct profile_thread name_thread(const struct profile_thread *threads, size_t n,
 					 const struct profile_total *total)
 {

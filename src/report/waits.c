@@ -36,7 +36,7 @@ struct summing {
 	struct grouping lines, functions;
 	struct id_map pairs, index; /* (caller, wait) -> number; (number, function) -> item */
 	struct wait_sums sums;
-	uint32_t *item_of; /* by stack; NO_WAIT: it does not wait */
+	uint32_t *item_of; /* by stack; NO_WAIT: not a wait */
 	uint32_t *pair_of; /* by item */
 	size_t pairs_allocated;
 	int error;
@@ -53,9 +53,9 @@ static void summing_done(struct summing *self)
 	free(self->pair_of);
 }
 
-/* ---- Which frames matter ---- */
+/* ---- Relevant frames ---- */
 
-/* "io" of "[io]". */
+/* "io" for "[io]". */
 static int state_word(const struct profile_frame *wait, char *to, size_t n_bytes)
 {
 	size_t n = strlen(wait->name);
@@ -81,7 +81,7 @@ static bool is_same_module(const struct profile_frame *a, const struct profile_f
 	return strcmp(a->module ?: "", b->module ?: "") == 0;
 }
 
-/* @path: native and kernel frames from the caller on, without the wait. NULL: Python called none. */
+/* @path: native and kernel frames from the caller on, without the wait. NULL: Python called no builtin. */
 static const struct profile_frame *builtin_of(const struct profile *profile, const int32_t *path, size_t n)
 {
 	for (size_t i = n; i > 0; i--) {
@@ -104,7 +104,7 @@ static const struct profile_frame *innermost_own(const struct profile *profile, 
 	return n > 0 ? &profile->frames[path[n - 1]] : NULL;
 }
 
-/* The one through which libc was entered at last. */
+/* The libc function that was called last. */
 static const struct profile_frame *libc_entry(const struct profile *profile, const int32_t *path, size_t n)
 {
 	const struct profile_frame *entry = NULL;
@@ -131,7 +131,7 @@ static struct wait_sum describe_task(const struct profile *profile, const int32_
 	while (at > 0 &&
 	       (profile->frames[path[at - 1]].kind != FRAME_PYTHON || is_asyncio(&profile->frames[path[at - 1]])))
 		at--;
-	if (at == 0) /* all of it is asyncio's */
+	if (at == 0) /* all frames belong to asyncio */
 		at = n - 1;
 	wait.caller = at > 0 ? &profile->frames[path[at - 1]] : NULL;
 	wait.function = at < n - 1 ? &profile->frames[path[at]] : NULL;
@@ -163,7 +163,7 @@ static struct wait_sum describe(const struct profile *profile, const int32_t *pa
 	return wait;
 }
 
-/* ---- Adding up ---- */
+/* ---- Add up ---- */
 
 static uint32_t group_of(const struct grouping *grouping, const struct profile *profile,
 			 const struct profile_frame *frame)
@@ -171,7 +171,7 @@ static uint32_t group_of(const struct grouping *grouping, const struct profile *
 	return frame ? grouping->of_frame[frame - profile->frames] + 1 : 0;
 }
 
-/* The number of a pair of numbers, which is @next where it is new. */
+/* Number of a pair of numbers; @next for a new pair. */
 static int number_of(struct id_map *map, uint32_t a, uint32_t b, uint32_t next, uint32_t *ret)
 {
 	uint64_t key = ((uint64_t)a << 32 | b) + 1;
@@ -251,7 +251,7 @@ static int add_totals(struct summing *self)
 	return 0;
 }
 
-/* Gives stacks that do not know their function the only one of their line and kind; see above. */
+/* Give stacks without a known function the only function of their line and kind; see above. */
 static int find_functions(struct summing *self)
 {
 	enum { NONE = -1, SEVERAL = -2 };
@@ -338,7 +338,7 @@ static bool has_waits(const struct profile *profile)
 
 int wait_sums_make(const struct profile *profile, struct wait_sums *ret)
 {
-	/* The function is native: also where native frames are not to be shown. */
+	/* The waiting function is native, so load native frames even if they are not shown. */
 	struct profile whole = *profile;
 	CLEANUP(summing_done) struct summing self = { .profile = &whole, .sums.whole = whole_of(profile) };
 	int r;
@@ -360,9 +360,9 @@ void wait_sums_done(struct wait_sums *sums)
 	sums->n_items = 0;
 }
 
-/* ---- As a table ---- */
+/* ---- Table ---- */
 
-/* "Arbiter.sleep · [io] select.select". NULL: no memory. */
+/* "Arbiter.sleep · [io] select.select". NULL: out of memory. */
 static char *name_of(const struct wait_sum *wait)
 {
 	char *name;
@@ -427,7 +427,7 @@ int print_waits(const struct wait_sums *sums, const struct report_options *optio
 	return 0;
 }
 
-/* ---- As JSON ---- */
+/* ---- JSON ---- */
 
 void print_json_waits(struct json *json, const struct wait_sums *sums, const char *key, size_t max)
 {
