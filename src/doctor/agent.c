@@ -8,7 +8,7 @@
 
 enum { FIRST_MINOR = 6, FIRST_SCRIPTED_MINOR = 14 };
 
-/* Of "3.11.2"; 0: none, or older than 3. */
+/* Minor version from "3.11.2"; 0: none, or older than 3. */
 static int minor_of(const char *python)
 {
 	int minor = 0;
@@ -80,7 +80,7 @@ static void run_interpreter_way(const struct facts *facts, struct doctor_finding
 	say_means(ret, "a stopped thread loads the agent instead");
 }
 
-/* What forbids that a thread of it is stopped and used; NULL: nothing. */
+/* Why no thread of the process may be stopped for injection; NULL: it may. */
 static const char *is_unstoppable(const struct facts *facts)
 {
 	const struct facts_process *process = &facts->process;

@@ -43,7 +43,7 @@ void say_setcap(const struct facts *facts, struct doctor_finding *finding)
 {
 	const char *program = facts->rights.program;
 
-	/* Capabilities of a file count in the initial user namespace only, and for who may gain any. */
+	/* File capabilities only work in the initial user namespace, and without no_new_privs. */
 	if (facts->rights.in_user_namespace || facts->rights.gains_nothing || !program[0])
 		return;
 	say_remedy(finding, true, "setcap cap_perfmon,cap_bpf,cap_sys_ptrace,cap_ipc_lock,cap_syslog+ep %s", program);

@@ -29,7 +29,7 @@ static bool has_own(struct elf_file *file)
 	return false;
 }
 
-/* By build-id, which is how distributions lay them down. */
+/* Search by build-id, as distributions install debug files. */
 static bool has_separate(const struct elf_file *file)
 {
 	char id[2 * BUILD_ID_MAX + 1], path[128];

@@ -47,7 +47,7 @@ int facts_try_sampling(pid_t pid, struct tried_sampling *ret)
 	return sample_with(SOURCE_WAKEUP, pid, ret);
 }
 
-/* What makes bpf cheaper. */
+/* Features that make the bpf source cheaper. */
 static int try_savings(struct facts_machine *ret)
 {
 	const struct capture_options options = {
@@ -91,7 +91,7 @@ static int try_counter(void)
 	return fd < 0 ? -errno : 0;
 }
 
-/* Asked of a file: it may be root's in folders that all may enter. */
+/* Check a file: folders that everyone may enter may contain files of root. */
 static void look_for_tracefs(struct facts_machine *ret)
 {
 	struct statfs fs;
@@ -102,7 +102,7 @@ static void look_for_tracefs(struct facts_machine *ret)
 			     access("/sys/kernel/debug/tracing/events/sched/sched_switch/id", R_OK) == 0;
 }
 
-/* Up to Linux 6.14 the first ones are offsets, from 0 on, of what each processor has of its own. */
+/* Up to Linux 6.14, the first symbols are per-CPU offsets from 0 on. */
 bool facts_shows_addresses(const char *symbols)
 {
 	const char *line = symbols;
@@ -123,7 +123,7 @@ static bool has_kernel_names(void)
 	return read_file("/proc/kallsyms", 4096, &text, NULL) >= 0 && facts_shows_addresses(text);
 }
 
-/* The libc that we run with is most others', too. */
+/* Most processes use the same libc as this one. */
 static void look_for_libc(struct facts_machine *ret)
 {
 	CLEANUP(freep) char *maps = NULL;
@@ -147,7 +147,7 @@ static void look_for_libc(struct facts_machine *ret)
 	ret->has_libc_debug = fd >= 0 && facts_has_debug_file(fd);
 }
 
-/* ID of os-release(5). */
+/* ID in os-release(5). */
 static void read_distribution(struct facts_machine *ret)
 {
 	CLEANUP(freep) char *text = NULL;

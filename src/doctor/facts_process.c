@@ -15,7 +15,7 @@
 #include "src/doctor/facts.h"
 #include "src/capture/capture.h"
 
-/* False also where it may not be asked. */
+/* False also if the link is unreadable. */
 static bool has_other(pid_t pid, const char *namespace)
 {
 	char path[PROC_PATH_BYTES], file[32];
@@ -37,7 +37,7 @@ static bool has_proc(pid_t pid)
 	return faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Of a process that is not dumpable the folder belongs to root. Source: proc(5). */
+/* The /proc folder of a process that is not dumpable belongs to root. Source: proc(5). */
 static bool is_dumpable(pid_t pid, unsigned uid)
 {
 	char path[64];
@@ -47,7 +47,7 @@ static bool is_dumpable(pid_t pid, unsigned uid)
 	return uid == 0 || stat(path, &st) < 0 || st.st_uid == uid;
 }
 
-/* The last of the ids in NSpid is what it is to itself. */
+/* The last PID in NSpid is the one in its own namespace. */
 static pid_t own_pid(const char *status, pid_t pid)
 {
 	const char *value = proc_status_value(status, "NSpid"), *end;

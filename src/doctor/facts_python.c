@@ -13,12 +13,12 @@
 
 enum { MAX_LOOPS_LOOKED_AT = 256 };
 
-/* What was opened of a process, and is let go together. */
+/* Resources opened for a process, freed together. */
 struct look {
 	struct module_table *modules;
 	struct address_space *space;
 	struct remote *remote;
-	struct py_runtime *runtime; /* NULL: none that can be read */
+	struct py_runtime *runtime; /* NULL: none, or unreadable */
 };
 
 static void look_done(struct look *look)
@@ -54,7 +54,7 @@ static void describe_file(struct module *module, struct facts_file *ret)
 		ret->has_debug = facts_has_debug_file(fd);
 }
 
-/* The file whose path /proc/PID/exe has, among those that are mapped. */
+/* Find the mapped file to which /proc/PID/exe refers. */
 static void describe_executable(struct look *look, struct facts_process *ret)
 {
 	char link[PROC_PATH_BYTES], path[PATH_MAX];
@@ -84,7 +84,7 @@ static bool is_dump(const char *path)
 	return strncmp(name, "jit-", 4) == 0 && n > 5 && strcmp(name + n - 5, ".dump") == 0;
 }
 
-/* "libc.so.6", "libc-2.31.so", "ld-musl-x86_64.so.1": a name with musl in it decides. */
+/* "libc.so.6", "libc-2.31.so", "ld-musl-x86_64.so.1": a name with "musl" decides. */
 static void find_libc(const char *name, struct facts_process *ret)
 {
 	if (strncmp(name, "ld-musl", 7) == 0 || strncmp(name, "libc.musl", 9) == 0)
@@ -100,7 +100,7 @@ static void look_at_mappings(struct look *look, struct facts_process *ret)
 	ret->libc = LIBC_NONE;
 	for (size_t i = 0; (mapping = address_space_nth(look->space, i)) != NULL; i++) {
 		if (!mapping->module) {
-			/* The page of old system calls, [vsyscall], lies in the kernel's half. */
+			/* [vsyscall] lies in the kernel's half of the address space. */
 			ret->n_generated += mapping->executable && mapping->start >> 63 == 0;
 			continue;
 		}
@@ -110,7 +110,7 @@ static void look_at_mappings(struct look *look, struct facts_process *ret)
 	}
 }
 
-/* As perf has it: in /tmp of the process, by the id that it has there. */
+/* Like perf: in the process's /tmp, with the PID of its own namespace. */
 static void look_for_perf_map(struct facts_process *ret)
 {
 	char path[PROC_PATH_BYTES], file[64];

@@ -19,7 +19,7 @@
 #include "base/util.h"
 #include "src/doctor/facts.h"
 
-/* Of the initial ones. Source: include/linux/proc_ns.h. */
+/* Inodes of the initial namespaces. Source: include/linux/proc_ns.h. */
 #define INITIAL_PID_NAMESPACE 0xeffffffcu
 #define INITIAL_USER_NAMESPACE 0xeffffffdu
 
@@ -30,7 +30,7 @@ static bool is_initial(const char *path, ino_t initial)
 	return stat(path, &st) < 0 || st.st_ino == initial;
 }
 
-/* EFAULT, or what paranoid says: the kernel's own answers to an attribute at NULL. */
+/* With a NULL attribute the kernel returns EFAULT, or the error of perf_event_paranoid. */
 static int try_perf_event_open(void)
 {
 	long fd = syscall(SYS_perf_event_open, NULL, 0, -1, -1, 0);
@@ -40,7 +40,7 @@ static int try_perf_event_open(void)
 	return fd < 0 ? errno : 0;
 }
 
-/* One's own memory may always be read. */
+/* A process may always read its own memory. */
 static int try_process_vm_readv(void)
 {
 	char from = 1, to = 0;
@@ -49,13 +49,13 @@ static int try_process_vm_readv(void)
 	return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1 ? 0 : errno;
 }
 
-/* Nobody can be a tracee of a process that traces nobody: ESRCH. */
+/* No process is its own tracee: the kernel returns ESRCH. */
 static int try_ptrace(void)
 {
 	return ptrace(PTRACE_DETACH, getpid(), NULL, NULL) < 0 ? errno : 0;
 }
 
-/* EINVAL; EPERM also where the kernel asks for a capability first. */
+/* The kernel returns EINVAL; or EPERM if it checks a capability first. */
 static int try_bpf(void)
 {
 	return syscall(SYS_bpf, -1, NULL, 0) < 0 ? errno : 0;
@@ -93,7 +93,7 @@ static void read_status(struct facts_rights *ret)
 	ret->gains_nothing = value && strtol(value, NULL, 10) == 1;
 }
 
-/* What container runtimes leave where everybody may look. */
+/* Marker files of container runtimes. */
 static bool has_container_mark(void)
 {
 	return access("/.dockerenv", F_OK) == 0 || access("/run/.containerenv", F_OK) == 0 ||

@@ -5,7 +5,7 @@
 #include "base/util.h"
 #include "src/doctor/check.h"
 
-/* Plenty for days of recording; and too little for an hour. */
+/* Enough for days of recording; too little for an hour. */
 #define MUCH_BYTES (UINT64_C(1) << 30)
 #define LITTLE_BYTES (UINT64_C(16) << 20)
 
@@ -19,7 +19,7 @@ static void run_kernel_names(const struct facts *facts, struct doctor_finding *r
 	}
 	say_found(ret, DOCTOR_LIMITED, "addresses are hidden from you; kptr_restrict is %ld", machine->kptr_restrict);
 	say_means(ret, "kernel frames are [kernel]; probing symbolize as root names them later");
-	/* With 0 it is perf_event_paranoid that decides: kernel/kallsyms.c, kallsyms_show_value(). */
+	/* With 0, perf_event_paranoid decides: kernel/kallsyms.c, kallsyms_show_value(). */
 	if (machine->kptr_restrict == 0)
 		say_remedy(ret, true, "sysctl kernel.perf_event_paranoid=1");
 	else

@@ -18,7 +18,7 @@ static bool may_all(const struct facts *facts)
 	return HAS_CAPABILITY(&facts->rights, CAPABILITY_SYS_PTRACE);
 }
 
-/* As another user one is that user, or root; a file's capabilities do as well. */
+/* Access to another user's process needs that user, root, or file capabilities. */
 static void say_access_remedy(const struct facts *facts, struct doctor_finding *ret)
 {
 	if (facts->rights.is_filtered[CALL_PROCESS_VM_READV])
@@ -145,7 +145,7 @@ static void run_sampling(const struct facts *facts, struct doctor_finding *ret)
 		say_setcap(facts, ret);
 }
 
-/* By rights: the kernel asks the same for stopping as for reading. Source: ptrace(2), PTRACE_MODE_ATTACH. */
+/* Judge by rights: the kernel checks the same for stopping as for reading. Source: ptrace(2), PTRACE_MODE_ATTACH. */
 static void run_stopping(const struct facts *facts, struct doctor_finding *ret)
 {
 	const struct facts_process *process = &facts->process;

@@ -14,7 +14,7 @@ static const char *file_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Where the structures of the interpreter are told: it tells itself from 3.13 on. */
+/* Source of the interpreter's structure layout: debug offsets from 3.13 on. */
 static const char *how(const struct facts_process *process)
 {
 	unsigned major = 0, minor = 0;
@@ -27,7 +27,7 @@ static const char *how(const struct facts_process *process)
 					: "by the symbol _PyThreadState_Current and the layout of that release";
 }
 
-/* Of what stands in memory nothing is known then. */
+/* Without memory access, nothing is known about the interpreter. */
 static bool say_unreadable(const struct facts_process *process, struct doctor_finding *ret)
 {
 	if (process->memory_error >= 0)

@@ -47,7 +47,7 @@ void doctor_report_freep(struct doctor_report **report)
 	doctor_report_free(*report);
 }
 
-/* As record does it (capture_attach()): events first, then memory on a timer. */
+/* The same choice as capture_attach(): events first, then polling memory. */
 enum doctor_recording facts_recording(const struct facts *facts)
 {
 	const struct facts_process *process = &facts->process;
@@ -64,7 +64,7 @@ enum doctor_recording facts_recording(const struct facts *facts)
 	return facts->machine.bpf_error == 0 ? RECORDING_BPF : RECORDING_WAKEUP;
 }
 
-/* What comes from other programs must do nothing to a terminal, and be UTF-8. */
+/* Make foreign text valid UTF-8 without control characters. */
 static void make_harmless(char *text)
 {
 	char *to = text;

@@ -6,7 +6,7 @@
 #include "base/util.h"
 #include "src/doctor/check.h"
 
-/* "CAP_PERFMON, CAP_BPF": those of ours that matter. */
+/* List the relevant capabilities: "CAP_PERFMON, CAP_BPF". */
 static void list_capabilities(const struct facts *facts, bool present, char *to, size_t n_bytes)
 {
 	static const struct {

@@ -6,7 +6,7 @@
 #include "base/util.h"
 #include "src/doctor/check.h"
 
-/* What else a recording has open, and threads that a large program has. */
+/* Other descriptors of a recording, and the threads of a large program. */
 enum { OTHER_DESCRIPTORS = 64, MANY_THREADS = 200 };
 
 static bool has_perfmon(const struct facts *facts)
@@ -61,7 +61,10 @@ static void run_perf_event(const struct facts *facts, struct doctor_finding *ret
 static void run_paranoid(const struct facts *facts, struct doctor_finding *ret)
 {
 	long level = facts->machine.paranoid;
-	/* From 3 on, which is a patch of distributions, CAP_PERFMON is mostly not asked for: src/capture/explain.c. */
+	/*
+	 * From level 3 on, a patch of distributions, the kernel mostly does not check CAP_PERFMON:
+	 * src/capture/explain.c.
+	 */
 	bool is_exempt = has_perfmon(facts) && !facts->rights.in_user_namespace &&
 			 (level < 3 || HAS_CAPABILITY(&facts->rights, CAPABILITY_SYS_ADMIN) ||
 			  facts->machine.sampling.error != -EACCES);
