@@ -15,7 +15,7 @@ const char *const about_part_names[N_PARTS] = {
 	[PART_OTHER] = "other",     [PART_FREE] = "free",
 };
 
-/* A foreign file's mistakes in SQL are damage. */
+/* SQL errors in a foreign file mean damage. */
 static int read_error(sqlite3 *db, int code)
 {
 	int r = store_errno(db, code);
@@ -44,7 +44,7 @@ static int column_of(sqlite3_stmt *row, const char *name)
 	return -1;
 }
 
-/* Files of before may lack a column. */
+/* Older files may lack a column. */
 static double number_in(sqlite3_stmt *row, const char *name)
 {
 	int column = column_of(row, name);
@@ -154,7 +154,7 @@ static int read_counts(sqlite3 *db, struct about *about)
 	return r;
 }
 
-/* What a table's pages are for; a tracepoint's table is named with a colon. */
+/* The purpose of a table's pages; a tracepoint's table has a colon in its name. */
 static enum about_part part_of(const char *table)
 {
 	static const struct {
@@ -173,7 +173,7 @@ static enum about_part part_of(const char *table)
 	return PART_OTHER;
 }
 
-/* The table dbstat is there where SQLite was built with it. */
+/* The table dbstat only exists if SQLite was built with it. */
 static int read_parts(sqlite3 *db, struct about *about)
 {
 	static const char sql[] =

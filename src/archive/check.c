@@ -46,7 +46,7 @@ __attribute__((format(printf, 2, 3))) static void wrong(struct check *check, con
 	check->say(check->data, sentence);
 }
 
-/* What cannot be read is wrong, too; only these end the check. */
+/* Unreadable data count as damage; only these errors end the check. */
 static int judge(struct check *check, int code, const char *what)
 {
 	int r = store_errno(check->db, code);
@@ -77,11 +77,11 @@ static int check_pages(struct check *check)
 	return judge(check, code, "the file");
 }
 
-/* Each counts what is wrong. */
+/* Each query counts damaged rows. */
 static const struct question {
-	const char *sql, *what; /* what follows the number */
+	const char *sql, *what; /* text after the number */
 } questions[] = {
-	/* killed before its first transaction, a recorder leaves tables without rows */
+	/* a recorder killed before its first transaction leaves empty tables */
 	{ "SELECT NOT EXISTS (SELECT 1 FROM run) AND (EXISTS (SELECT 1 FROM stack_total) OR EXISTS (SELECT 1 FROM process) OR"
 	  " EXISTS (SELECT 1 FROM frame) OR EXISTS (SELECT 1 FROM counter))",
 	  "row of table run is missing: it does not say what was recorded" },
@@ -110,7 +110,7 @@ static const struct question {
 	{ "SELECT count(*) FROM (SELECT pid, tid, stack, sum(samples) AS n, sum(weight) AS weight FROM"
 	  " (SELECT pid, tid, stack, samples, weight FROM stack_total UNION ALL"
 	  "  SELECT pid, tid, coalesce(stack, 0), -count(*), -sum(weight) FROM sample GROUP BY 1, 2, 3)"
-	  /* what others wrote often has no samples one by one */
+	  /* imported recordings often have no single samples */
 	  " GROUP BY 1, 2, 3) WHERE CASE WHEN EXISTS (SELECT 1 FROM run WHERE mode = 'imported') THEN n < 0 OR weight < 0"
 	  " ELSE n <> 0 OR weight <> 0 END",
 	  "totals are not the sums of their samples" },

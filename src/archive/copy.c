@@ -17,7 +17,7 @@
 
 enum { STEP_ROWS = 2048, MAX_FIELDS = 1000 };
 
-/* ---- What the files of this folder share ---- */
+/* ---- Shared by the files of this folder ---- */
 
 int copy_step(struct copy *copy, const char *what, uint64_t n_all)
 {
@@ -93,7 +93,7 @@ static int execute(sqlite3 *db, const char *sql)
 	return store_errno(db, sqlite3_exec(db, sql, NULL, NULL, NULL));
 }
 
-/* ---- The table of a tracepoint ---- */
+/* ---- Table of a tracepoint ---- */
 
 struct fields {
 	char *name;
@@ -129,7 +129,7 @@ static int add_field(struct fields *fields, sqlite3_stmt *row)
 	return fields->names[fields->n - 1] && fields->types[fields->n - 1] ? 0 : -ENOMEM;
 }
 
-/* Files of before samples had events have none, and most others have none either: *ret stays NULL. */
+/* Recordings without a tracepoint have none: *ret stays NULL. */
 static int read_fields(sqlite3 *db, struct fields **ret)
 {
 	static const char sql[] =
@@ -165,7 +165,7 @@ static bool are_same(const struct fields *one, const struct fields *other)
 	return true;
 }
 
-/* One table for all, so all must have the same. */
+/* All sources share one table, so their fields must be equal. */
 static int make_fields(struct copy *copy, const struct source *sources, size_t n_sources)
 {
 	CLEANUP(fields_freep) struct fields *first = NULL;
@@ -190,9 +190,9 @@ static int make_fields(struct copy *copy, const struct source *sources, size_t n
 	return r;
 }
 
-/* ---- Tables that others have put into the file ---- */
+/* ---- Users' own tables ---- */
 
-/* What one of a newer version leaves behind is not taken for a user's. */
+/* Do not copy tables that belong to a newer version of probing. */
 static int copy_others(struct copy *copy, struct source *source)
 {
 	static const char sql[] =
@@ -205,7 +205,7 @@ static int copy_others(struct copy *copy, struct source *source)
 	while (r >= 0 && (code = sqlite3_step(rows)) == SQLITE_ROW) {
 		const char *name = (const char *)sqlite3_column_text(rows, 0);
 
-		/* What is ours and not there was not needed. */
+		/* A table of ours that does not exist yet was not needed. */
 		if (!copy_has(copy->db, name) && !store_is_own_name(name))
 			r = store_copy_table(source->db, copy->db, name, NULL, NULL);
 	}
@@ -214,9 +214,9 @@ static int copy_others(struct copy *copy, struct source *source)
 	return r < 0 ? r : store_copy_views(source->db, copy->db);
 }
 
-/* ---- The whole ---- */
+/* ---- Copy ---- */
 
-/* What no total leads to, from the outermost to the innermost, and the indexes that were for copying alone. */
+/* Drop what no total refers to, from stacks to functions, and the temporary indexes. */
 static const char *const last_sql[] = {
 	("WITH RECURSIVE live(stack) AS (SELECT stack FROM stack_total"
 	 " UNION SELECT parent FROM stack JOIN live USING (stack) WHERE parent IS NOT NULL)"
@@ -282,7 +282,7 @@ static int fill_and_settle(struct copy *copy, struct source *sources, size_t n_s
 	r = store_commit(copy->to);
 	if (r >= 0)
 		r = store_checksum(copy->to);
-	if (r >= 0) /* values stay, so the sum does */
+	if (r >= 0) /* values do not change, so the checksum stays */
 		r = execute(copy->db, "VACUUM");
 	return r < 0 ? r : store_settle(copy->to);
 }

@@ -23,7 +23,7 @@ static char *insert_sql(const char *table, const char *columns, int n)
 	return sqlite3_str_finish(sql);
 }
 
-/* @key: the table's own number; a trace's is kept behind those that are there. */
+/* @key: the table's own number; a trace's number continues after the existing ones. */
 static int bind_column(const struct source *source, sqlite3_stmt *row, int column, const char *key, int64_t n_before,
 		       sqlite3_stmt *to)
 {

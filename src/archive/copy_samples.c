@@ -11,7 +11,7 @@
 
 #include "src/archive/copy_private.h"
 
-/* The columns that are read, as the table has them; older files have fewer. */
+/* Columns that are read, in the table's order; older files have fewer. */
 enum { TIMESTAMP, PID, TID, CPU, WEIGHT, VERDICT, END, STACK, GIL, GC, STATE, N_COLUMNS };
 static const char *const names[N_COLUMNS] = {
 	[TIMESTAMP] = "timestamp", [PID] = "pid",       [TID] = "tid",     [CPU] = "cpu", [WEIGHT] = "weight",
@@ -19,12 +19,12 @@ static const char *const names[N_COLUMNS] = {
 	[STATE] = "state",
 };
 
-/* The next sample of a source. */
+/* Next sample of a source. */
 struct head {
 	struct source *source;
 	sqlite3_stmt *rows, *fields;
-	int columns[N_COLUMNS]; /* -1: it has none */
-	double timestamp;       /* INFINITY: there are no more */
+	int columns[N_COLUMNS]; /* -1: missing */
+	double timestamp;       /* INFINITY: no more */
 };
 
 struct heads {
@@ -75,7 +75,7 @@ static int open_fields(struct copy *copy, struct head *head)
 	return store_errno(head->source->db, code);
 }
 
-/* One source keeps its own order, in which samples were written: it is that of time but for waits. */
+/* A single source keeps its order of writing, which is by time except for waits. */
 static int open_head(struct copy *copy, struct head *head, bool is_alone)
 {
 	const char *sql = is_alone ? "SELECT rowid, * FROM sample ORDER BY rowid"
@@ -117,7 +117,7 @@ static const char *text_at(const struct head *head, int column)
 	return head->columns[column] < 0 ? NULL : (const char *)sqlite3_column_text(head->rows, head->columns[column]);
 }
 
-/* Which of the words it is; -1: none of them. */
+/* Number of the word; -1: unknown. */
 static int word_at(const struct head *head, int column, int n, const char *(*name)(int word))
 {
 	const char *text = text_at(head, column);

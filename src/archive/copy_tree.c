@@ -21,7 +21,7 @@ enum { MAX_COLUMNS = 16 };
 
 struct column {
 	const char *name;
-	enum kind leads_to; /* KIND_NONE: a value */
+	enum kind leads_to; /* KIND_NONE: a plain value */
 };
 
 /* The first column is the row's number. */
@@ -57,13 +57,13 @@ static unsigned n_columns(const struct table *table)
 	return n;
 }
 
-/* Getting the rows of one table across. */
+/* Copies the rows of one table. */
 struct passage {
 	struct copy *copy;
 	struct source *source;
 	const struct table *table;
 	sqlite3_stmt *rows, *find, *insert;
-	int64_t next, next_inlined; /* numbers to give out */
+	int64_t next, next_inlined; /* next free numbers */
 	uint64_t n_all;
 };
 
@@ -74,7 +74,7 @@ static void passage_done(struct passage *passage)
 	sqlite3_finalize(passage->insert);
 }
 
-/* Columns that files of before do not have are NULL. */
+/* Columns missing from older files are NULL. */
 static char *select_sql(sqlite3 *db, const struct table *table)
 {
 	sqlite3_str *sql = sqlite3_str_new(NULL);
@@ -162,7 +162,7 @@ static int open_passage(struct passage *passage)
 	return r;
 }
 
-/* The values of the row, as they are in the new file. 1: what one of them leads to is not there yet. */
+/* Bind the row's values with new numbers. 1: a referenced row was not copied yet. */
 static int bind_row(const struct passage *passage, sqlite3_stmt *to)
 {
 	const struct table *table = passage->table;
@@ -222,7 +222,7 @@ static int insert_row(struct passage *passage, int64_t old, int64_t *ret)
 	return store_errno(passage->copy->db, code);
 }
 
-/* 1: it has to wait. */
+/* 1: the row has to wait. */
 static int take_row(struct passage *passage)
 {
 	struct numbers *numbers = &passage->source->numbers[passage->table->kind];
@@ -237,7 +237,7 @@ static int take_row(struct passage *passage)
 	return r != 0 ? r : numbers_add(numbers, old, new);
 }
 
-/* All rows once; @ret: how many have to wait. */
+/* Go through all rows once; @ret: number of waiting rows. */
 static int pass(struct passage *passage, uint64_t *ret)
 {
 	struct copy *copy = passage->copy;

@@ -10,7 +10,7 @@
 
 #include "src/archive/copy_private.h"
 
-/* ---- Whether they go together ---- */
+/* ---- Compatibility ---- */
 
 static int read_text(sqlite3 *db, const char *sql, char to[64])
 {
@@ -27,7 +27,7 @@ static int read_text(sqlite3 *db, const char *sql, char to[64])
 	return store_errno(db, code);
 }
 
-/* What weights are of: files of before samples had events are of time. */
+/* What weights count; older files only have time. */
 static int read_kind(sqlite3 *db, char mode[64], char event[64])
 {
 	bool has_event = sqlite3_table_column_metadata(db, "main", "run", "event", NULL, NULL, NULL, NULL, NULL) ==
@@ -59,14 +59,14 @@ int merge_check(struct copy *copy, const struct source *sources, size_t n_source
 	return r;
 }
 
-/* ---- Rows that go across with another number ---- */
+/* ---- Rows with new numbers ---- */
 
-/* Statements by which rows are read and written; columns that are numbers of processes are moved. */
+/* Statements to read and write rows; PID columns are renumbered. */
 struct moved {
-	const char *table; /* that a source may not have */
+	const char *table; /* a source may lack it */
 	const char *read, *write;
-	uint8_t pids; /* bits of columns that are numbers of processes */
-	uint8_t tids; /* and of threads, of the process in the first column */
+	uint8_t pids; /* bits of PID columns */
+	uint8_t tids; /* bits of TID columns; the first column has their process */
 };
 
 static const struct moved moved[] = {
@@ -89,7 +89,7 @@ static const struct moved moved[] = {
 	  0, 0 },
 };
 
-/* The value of a column, as it is in the new file. */
+/* Bind a column's value with its new number. */
 static int bind_moved(const struct moved *what, const struct source *source, sqlite3_stmt *row, int column,
 		      sqlite3_stmt *to)
 {
@@ -135,7 +135,7 @@ static int column_of(sqlite3_stmt *row, const char *name)
 	return -1;
 }
 
-/* Of this run's processes; the row of which it is has been written. */
+/* Link the run's processes; the run's row is written already. */
 static int link_run(struct copy *copy, struct source *source, int64_t old, int64_t run)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *rows = NULL, *write = NULL;
@@ -148,7 +148,7 @@ static int link_run(struct copy *copy, struct source *source, int64_t old, int64
 		r = copy_prepare(copy->db, "INSERT OR IGNORE INTO run_process(run, pid, was) VALUES(?1,?2,?3)", &write);
 	if (r < 0)
 		return r;
-	sqlite3_bind_int64(rows, 1, old); /* refused where there is no such parameter, which does not matter */
+	sqlite3_bind_int64(rows, 1, old); /* SQLite rejects a missing parameter, which does no harm */
 	while (r >= 0 && (code = sqlite3_step(rows)) == SQLITE_ROW) {
 		int64_t pid = 0;
 
@@ -226,7 +226,7 @@ static int move_runs(struct copy *copy, struct source *source)
 	return r == -EBADMSG ? copy_damaged(copy, source, "runs") : r;
 }
 
-/* Those that were measured: numbers of runs go up as the runs' own did. @n_before: runs of other sources. */
+/* Copy measured runs; their run numbers continue like the runs' own. @n_before: runs of earlier sources. */
 static int move_bench(struct copy *copy, struct source *source, int64_t n_before)
 {
 	static const char read_sql[] =
@@ -252,7 +252,7 @@ static int move_bench(struct copy *copy, struct source *source, int64_t n_before
 	return r < 0 ? r : store_errno(source->db, code);
 }
 
-/* ---- What was learnt of interpreters: of two that know a place the one that tried more often ---- */
+/* ---- Evaluation places: of two sources, the one with more tries wins ---- */
 
 static int move_places(struct copy *copy, struct source *source)
 {

@@ -21,24 +21,24 @@
 #include "src/archive/copy_private.h"
 
 #define APART INT64_C(10000000)
-enum { MAX_APART = 200 }; /* all of them are below 2^31 */
+enum { MAX_APART = 200 }; /* all PIDs are below 2^31 */
 
 static const char run_process_sql[] =
 	"CREATE TABLE IF NOT EXISTS run_process( -- of merged recordings: the processes of each run\n  run INTEGER NOT "
 	"NULL REFERENCES run,\n  pid INTEGER NOT NULL,                   -- in this recording\n  was INTEGER NOT NULL, "
 	"                  -- its original PID\n  PRIMARY KEY(run, pid)\n) WITHOUT ROWID";
 
-/* Every number by which the source tells a process. */
+/* All PIDs that the source mentions. */
 static const char all_pids_sql[] =
 	"SELECT pid FROM process UNION SELECT pid FROM thread UNION SELECT pid FROM stack_total"
 	" UNION SELECT pid FROM run UNION SELECT parent_pid FROM process WHERE parent_pid IS NOT NULL";
 
-/* ?1 number, ?2 host, ?3 name, ?4 command, ?5 first seen, ?6 ended */
+/* ?1 PID, ?2 host, ?3 name, ?4 command, ?5 first seen, ?6 ended */
 static const char same_sql[] =
 	"SELECT 1 FROM process AS p JOIN run_process AS l ON l.pid = p.pid JOIN run AS r ON r.run = l.run"
 	" WHERE p.pid = ?1 AND r.host = ?2 AND p.name = ?3 AND p.command = ?4"
 	" AND coalesce(p.ended >= ?5, 1) AND coalesce(?6 >= p.started, 1)";
-/* A parent that was not recorded is told by its number alone. */
+/* A parent that was not recorded is only known by its PID. */
 static const char nameless_sql[] = "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM process WHERE pid = ?1)";
 static const char taken_sql[] = "SELECT 1 FROM temp.taken WHERE pid = ?1";
 static const char their_process_sql[] =
@@ -88,7 +88,7 @@ static int is_same(struct numbering *numbering, int64_t pid, int64_t candidate, 
 	return r;
 }
 
-/* The first number that nobody has, or that is the same process. */
+/* The first PID that is free, or belongs to the same process. */
 static int choose(struct numbering *numbering, int64_t pid, int64_t *ret)
 {
 	bool is_process = false;
@@ -128,7 +128,7 @@ static int number_one(struct numbering *numbering, int64_t pid)
 	return r < 0 ? r : numbers_add(&numbering->source->numbers[KIND_PROCESS], pid, new);
 }
 
-/* Only when all have been chosen: two of one source are never the same. */
+/* Mark PIDs as taken only after all were chosen: two processes of one source always differ. */
 static int take_all(struct numbering *numbering)
 {
 	const struct numbers *numbers = &numbering->source->numbers[KIND_PROCESS];
