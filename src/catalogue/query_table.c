@@ -9,13 +9,13 @@
 #include "src/catalogue/private.h"
 
 struct query_table {
-	sqlite3_vtab base; /* first, for SQLite */
+	sqlite3_vtab base; /* first: SQLite casts pointers to it */
 	sqlite3 *db;
 	const struct catalogue_table *table;
 };
 
 struct query_cursor {
-	sqlite3_vtab_cursor base; /* first, for SQLite */
+	sqlite3_vtab_cursor base; /* first: SQLite casts pointers to it */
 	sqlite3_stmt *statement;
 	sqlite3_int64 row;
 	bool is_end;
@@ -79,7 +79,7 @@ static int query_close(sqlite3_vtab_cursor *base)
 	return SQLITE_OK;
 }
 
-/* What went wrong with the query inside is what went wrong. */
+/* Pass on the error of the inner query. */
 static int pass_error(sqlite3_vtab *base, int code)
 {
 	struct query_table *table = (struct query_table *)base;

@@ -22,7 +22,7 @@ static int attach(sqlite3 *db, const char *schema)
 
 	if (is_attached(db, schema))
 		return SQLITE_OK;
-	/* What a read-only connection attaches is read-only, too, but where it says otherwise itself. */
+	/* Schemas attached to a read-only connection are read-only unless the URI says otherwise. */
 	sql = sqlite3_mprintf(sqlite3_db_readonly(db, "main") == 1 ? "ATTACH 'file:%w?mode=memory' AS \"%w\""
 								   : "ATTACH ':memory:' AS \"%.0s%w\"",
 			      schema, schema);
@@ -46,7 +46,7 @@ static int add_query(sqlite3 *db, const struct catalogue_table *table)
 	return code;
 }
 
-/* A file may be too old for a view: then it has no use for it. */
+/* A file may be too old for a view: then drop the view. */
 static int drop_if_unreadable(sqlite3 *db, const char *name)
 {
 	sqlite3_stmt *statement = NULL;
@@ -66,8 +66,8 @@ static int drop_if_unreadable(sqlite3 *db, const char *name)
 }
 
 /*
- * Whether who asks for a view gets ours. One in the file that reads otherwise is of another version, or was made to
- * hurt: a temporary one comes before it. What is no view stays.
+ * Whether the name leads to our view. A different view in the file is of another version, or malicious: a temporary
+ * view hides it. Other objects stay.
  */
 static bool is_ours(sqlite3 *db, const struct catalogue_table *table)
 {
@@ -96,14 +96,14 @@ static int add_view(sqlite3 *db, const struct catalogue_table *table)
 	return code == SQLITE_OK ? drop_if_unreadable(db, table->name) : code;
 }
 
-/* What is said of runs as a whole holds of several recordings, too: their stacks' numbers play no part in it. */
+/* Statements about whole runs also hold for several recordings, because they use no stack numbers. */
 static bool is_of_runs(sqlite3 *db, const struct catalogue_table *table)
 {
 	return strcmp(table->schema, "cluster") == 0 &&
 	       catalogue_ask(db, "SELECT count(*) FROM main.sqlite_schema WHERE name = ?1", "run") > 0;
 }
 
-/* Views of schemas of ours are over them: without any rows, where the file has none. */
+/* Our views need these tables: create empty ones if the file lacks them. */
 static int add_empty(sqlite3 *db, const struct catalogue_table *table)
 {
 	static const char create[] = "CREATE TABLE IF NOT EXISTS ";

@@ -18,7 +18,7 @@ static const struct catalogue_table *find(sqlite3_value **arguments)
 	return catalogue_find(text_of(arguments[0]), text_of(arguments[1]));
 }
 
-/* NULL becomes SQL's. */
+/* NULL becomes SQL NULL. */
 static void answer(sqlite3_context *context, const char *text)
 {
 	sqlite3_result_text(context, text, -1, SQLITE_STATIC);
@@ -53,7 +53,7 @@ static void column_about(sqlite3_context *context, int n, sqlite3_value **argume
 	}
 }
 
-/* Somebody else's view may be over what is not there: then none of its columns can be told. */
+/* Another tool's view may refer to a missing table: then its columns are unknown. */
 static void can_be_read(sqlite3_context *context, int n, sqlite3_value **arguments)
 {
 	sqlite3_stmt *statement = NULL;
@@ -62,7 +62,7 @@ static void can_be_read(sqlite3_context *context, int n, sqlite3_value **argumen
 	char *sql;
 
 	(void)n;
-	if (sqlite3_stricmp(schema, "main") == 0) /* or what stands in for it in temp */
+	if (sqlite3_stricmp(schema, "main") == 0) /* or its replacement in temp */
 		sql = sqlite3_mprintf("SELECT 1 FROM \"%w\" LIMIT 0", text_of(arguments[1]));
 	else
 		sql = sqlite3_mprintf("SELECT 1 FROM \"%w\".\"%w\" LIMIT 0", schema, text_of(arguments[1]));

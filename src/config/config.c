@@ -26,7 +26,7 @@ int config_find(const char *name, size_t n_name)
 	return -1;
 }
 
-/* ---- Numbers: digits, and a part behind a point ---- */
+/* ---- Numbers: digits with an optional fraction ---- */
 
 bool config_parse_number(const char *text, double *ret)
 {
@@ -45,7 +45,7 @@ bool config_parse_number(const char *text, double *ret)
 	return n_digits > 0;
 }
 
-/* Up to 6 places, no zeros at the end. */
+/* Up to 6 decimals, without trailing zeros. */
 static void format_number(double value, char to[CONFIG_MAX_TEXT])
 {
 	uint64_t millionths = (uint64_t)(value * 1e6 + 0.5);

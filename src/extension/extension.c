@@ -17,7 +17,7 @@
 
 SQLITE_EXTENSION_INIT1
 
-/* sqlite3ext.h names its calls through the loading program's table; these go to the library itself. */
+/* sqlite3ext.h redirects calls through the loading program's table; call the library itself. */
 #undef sqlite3_create_function_v2
 #undef sqlite3_result_text
 #undef sqlite3_sourceid
@@ -37,7 +37,7 @@ static int register_version(sqlite3 *db)
 					  NULL, NULL, NULL);
 }
 
-/* Functions, and tables that stand in no file. */
+/* Register functions, and tables that are in no file. */
 static int attach(sqlite3 *db)
 {
 	int r = sql_attach(db);
@@ -45,7 +45,7 @@ static int attach(sqlite3 *db)
 	return r == 0 ? SQLITE_OK : r == -ENOMEM ? SQLITE_NOMEM : SQLITE_ERROR;
 }
 
-/* All that a connection gets, in this order; each returns SQLite's code. A new one is a line here. */
+/* Registrations for each connection, in this order; each returns SQLite's code. Add a line for a new one. */
 static int (*const registrations[])(sqlite3 *db) = { register_version, series_register, attach };
 
 __attribute__((visibility("default"))) int sqlite3_probingsqlite_init(sqlite3 *db, char **error,
@@ -56,7 +56,7 @@ int sqlite3_probingsqlite_init(sqlite3 *db, char **error, const sqlite3_api_rout
 	int code = SQLITE_OK;
 
 	SQLITE_EXTENSION_INIT2(api);
-	/* The loading program's own SQLite, asked through its table, must be the one that we are linked with. */
+	/* The loading program's SQLite, found through its table, must be the library we are linked with. */
 	if (api->create_function_v2 != sqlite3_create_function_v2) {
 		*error = api->mprintf(
 			"this program has a SQLite of its own inside (%s), and probing_sqlite.so works with the "

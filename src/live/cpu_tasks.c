@@ -30,7 +30,7 @@ static void put_status_number(struct live_rows *rows, const char *status, const 
 		live_null(rows);
 }
 
-/* Where in the kernel, and in which call; both are told only to who may trace the process. */
+/* Kernel function and system call; only visible to a process that may trace this one. */
 static int put_waiting(struct live_rows *rows, pid_t pid, pid_t tid)
 {
 	CLEANUP(freep) char *wchan = NULL;
@@ -95,7 +95,7 @@ static int read_tasks(struct live *live, struct live_rows *rows)
 		r = put_task(rows, live->options.pid, tids[i]);
 		if (r == -ENOMEM)
 			return r;
-		if (r < 0) /* it has ended meanwhile */
+		if (r < 0) /* the thread has ended meanwhile */
 			live_cut(rows, n_before);
 	}
 	return 0;

@@ -36,7 +36,7 @@ struct cursor {
 	size_t row, n_rows;
 };
 
-/* ---- Helpers of the tables ---- */
+/* ---- Helpers for tables ---- */
 
 int live_read_file(pid_t pid, const char *name, size_t max_bytes, char **ret, size_t *ret_bytes)
 {
@@ -65,7 +65,7 @@ double live_boot_time(void)
 	return line ? strtod(line + strlen("\nbtime "), NULL) : 0;
 }
 
-/* ---- Failing ---- */
+/* ---- Errors ---- */
 
 static void explain(pid_t pid, int error, char *to, size_t n_bytes)
 {
@@ -139,7 +139,7 @@ static int read_rows(struct table *table)
 	return r;
 }
 
-/* ---- What SQLite asks. Source: sqlite.org/vtab.html ---- */
+/* ---- SQLite's callbacks. Source: sqlite.org/vtab.html ---- */
 
 static int connect_table(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **ret, char **error)
 {
@@ -170,7 +170,7 @@ static int disconnect_table(sqlite3_vtab *base)
 	return SQLITE_OK;
 }
 
-/* There is one way: all rows. */
+/* The only plan is a full scan. */
 static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 {
 	(void)base;
@@ -264,7 +264,7 @@ static const sqlite3_module module = {
 	.xRowid = rowid,
 };
 
-/* ---- Into a connection ---- */
+/* ---- Registration ---- */
 
 static int execute(sqlite3 *db, char *sql)
 {
@@ -282,7 +282,7 @@ static bool has_schema(sqlite3 *db, const char *schema)
 	return sqlite3_db_filename(db, schema) != NULL;
 }
 
-/* For whoever looks at the declaration; NULL: no memory. */
+/* Column lines of the declaration; NULL: out of memory. */
 static char *column_lines(const struct catalogue_table *table)
 {
 	sqlite3_str *lines = sqlite3_str_new(NULL);

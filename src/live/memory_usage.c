@@ -10,7 +10,7 @@
 
 enum { MAX_STATUS = 1 << 16 };
 
-/* Kilobytes of one or two lines as megabytes; NULL: there is none of them. */
+/* Convert kilobytes of one or two lines to megabytes; NULL if both are missing. */
 static void put_sum(struct live_rows *rows, const char *text, const char *key, const char *other)
 {
 	int64_t kilobytes, more;
@@ -30,11 +30,11 @@ static int read_memory(struct live *live, struct live_rows *rows)
 	char path[PROC_PATH_BYTES];
 	int r;
 
-	proc_path(live->options.pid, "status", path); /* a main thread that has ended has one, without memory */
+	proc_path(live->options.pid, "status", path); /* of an ended main thread, it exists but without memory */
 	r = read_file(path, MAX_STATUS, &status, NULL);
 	if (r < 0)
 		return r == -ENOENT ? -ESRCH : r;
-	if (!proc_status_value(status, "VmSize")) /* a thread of the kernel, a zombie */
+	if (!proc_status_value(status, "VmSize")) /* a kernel thread or zombie */
 		return -ENODATA;
 	(void)live_read_file(live->options.pid, "smaps_rollup", MAX_STATUS, &rollup, NULL);
 	live_real(rows, (double)realtime_ns() / 1e9);

@@ -22,7 +22,7 @@
 
 int parse_stat(const char *text, struct stat_line *ret)
 {
-	const char *rest = strrchr(text, ')'); /* the name before may hold anything */
+	const char *rest = strrchr(text, ')'); /* the name may contain any character */
 	struct stat_line line;
 
 	if (!rest || sscanf(rest + 1, STAT_FORMAT, &line.state, &line.parent, &line.user_ticks, &line.system_ticks,
@@ -51,7 +51,7 @@ bool parse_number(const char *text, const char *key, int base, int64_t *ret)
 
 /* ---- Mappings ---- */
 
-/* "Rss:          12 kB" */
+/* Parse "Rss:          12 kB". */
 static void take_use(const char *line, struct map_entry *entry)
 {
 	const struct {
@@ -108,7 +108,7 @@ bool parse_next_map(char **at, struct map_entry *ret)
 		is_there = is_map(cut_line(at), &entry);
 	if (!is_there)
 		return false;
-	/* Keys of what is known of a mapping begin with a capital, the next mapping with a digit of an address. */
+	/* A mapping's keys begin with a capital, the next mapping with a hexadecimal digit. */
 	while (*at && isupper((unsigned char)**at))
 		take_use(cut_line(at), &entry);
 	*ret = entry;

@@ -22,7 +22,7 @@ static void closedirp(DIR **folder)
 		closedir(*folder);
 }
 
-/* By its name where it has none in the file system, which tells more than its mode. */
+/* A descriptor without a file is classified by its name, which says more than its mode. */
 static const char *kind_of(int folder, const char *name, const char *target)
 {
 	struct stat st;

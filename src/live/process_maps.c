@@ -10,7 +10,7 @@
 #include "src/live/rows.h"
 #include "src/live/tables.h"
 
-enum { MAX_MAPS = 256 << 20 }; /* several times vm.max_map_count's default of them */
+enum { MAX_MAPS = 256 << 20 }; /* several times the default of vm.max_map_count */
 
 static void put_bytes(struct live_rows *rows, const struct map_entry *entry, int64_t bytes)
 {
@@ -49,7 +49,7 @@ static int read_maps(struct live *live, struct live_rows *rows)
 	int r;
 
 	r = live_read_file(live->options.pid, "smaps", MAX_MAPS, &text, NULL);
-	if (r == -ESRCH) /* a kernel without it */
+	if (r == -ESRCH) /* the kernel does not have it */
 		r = live_read_file(live->options.pid, "maps", MAX_MAPS, &text, NULL);
 	if (r < 0)
 		return r;

@@ -26,7 +26,7 @@ static void put(struct live_rows *rows, const struct cell *cell)
 	}
 }
 
-/* Each row has all columns: the process may send anything. */
+/* Each row must have all columns: the process may send anything. */
 static int put_all(struct live_rows *rows, const char *at, const char *end, size_t n_columns)
 {
 	size_t n = 0;

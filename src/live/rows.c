@@ -79,7 +79,7 @@ void live_result(sqlite3_context *context, const struct live_rows *rows, size_t 
 		sqlite3_result_double(context, value->real);
 		break;
 	case LIVE_TEXT:
-		/* Copied: a sorter may hold it for longer than the rows live. */
+		/* Copied, because a sorter may keep it longer than the rows. */
 		sqlite3_result_text(context, value->n_bytes > 0 ? rows->bytes + value->text : "", (int)value->n_bytes,
 				    SQLITE_TRANSIENT);
 		break;

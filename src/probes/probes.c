@@ -38,7 +38,7 @@ static const char *text_of(const yaml_node_t *node)
 	return (const char *)node->data.scalar.value;
 }
 
-/* A text without NUL; @what: "a function". */
+/* A text without NUL; @what is for the message: "a function". */
 static int check_scalar(const struct parse *in, const yaml_node_t *node, const char *what)
 {
 	if (node->type != YAML_SCALAR_NODE || strlen(text_of(node)) != node->data.scalar.length)
@@ -48,7 +48,7 @@ static int check_scalar(const struct parse *in, const yaml_node_t *node, const c
 
 /* ---- Names ---- */
 
-/* Words of letters, digits and _, joined by dots; bytes of other alphabets pass, Python decides. */
+/* Words of letters, digits and _, joined by dots. Other alphabets pass; Python decides. */
 static bool is_dotted_name(const char *text, size_t n)
 {
 	bool begins = true;
@@ -125,7 +125,7 @@ static int take_names(const struct parse *in, const yaml_node_t *node, const str
 	return 0;
 }
 
-/* ---- The keys of the file ---- */
+/* ---- Keys of the file ---- */
 
 static int take_functions(const struct parse *in, const yaml_node_t *node)
 {
@@ -263,7 +263,7 @@ static int take_document(const struct parse *in)
 	return 0;
 }
 
-/* ---- The file ---- */
+/* ---- File ---- */
 
 static int fail_syntax(const yaml_parser_t *parser, char *why)
 {

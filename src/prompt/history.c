@@ -19,7 +19,7 @@
 
 enum { MAX_KEPT = 1000 };
 
-/* Make the folders that a file's path needs. */
+/* Create the folders of a path. */
 static int make_folders(const char *path)
 {
 	CLEANUP(freep) char *folder = strdup(path);
@@ -41,7 +41,7 @@ int history_path(const char *name, char **ret)
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 	int n, r;
 
-	/* The standard asks to ignore a relative folder. */
+	/* The XDG standard ignores a relative path. */
 	if (state && state[0] == '/')
 		n = asprintf(&path, "%s/probing/%s", state, name);
 	else if (home && home[0] == '/')
@@ -59,9 +59,9 @@ int history_path(const char *name, char **ret)
 	return 0;
 }
 
-/* ---- The file ---- */
+/* ---- File ---- */
 
-/* A folder of somebody else is that of a home which is not ours, as with sudo, or one that was put there. */
+/* A folder of another user belongs to a home that is not ours, as with sudo, or was planted. */
 static int check_place(const struct place *place)
 {
 	const struct stat *folder = &place->folder_st;

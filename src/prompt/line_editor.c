@@ -13,7 +13,7 @@
 #include "src/prompt/history.h"
 #include "src/prompt/prompt.h"
 
-enum { MAX_HISTORY = 1000, MAX_SENTENCE = 4096 + 256 /* a path, and what is wrong with it */ };
+enum { MAX_HISTORY = 1000, MAX_SENTENCE = 4096 + 256 /* a path and an error text */ };
 
 volatile sig_atomic_t line_editor_interrupted;
 
@@ -45,7 +45,7 @@ static char *show_prompt(EditLine *editor)
 
 /* ---- Keys ---- */
 
-/* Wait for a key or Ctrl-C; -1 with errno, as read(2) has it. */
+/* Wait for a key or Ctrl-C; -1 with errno, like read(2). */
 static ssize_t read_byte(struct line_editor *self, char *ret)
 {
 	struct pollfd polled[] = { { .fd = STDIN_FILENO, .events = POLLIN },
@@ -68,8 +68,8 @@ static ssize_t read_byte(struct line_editor *self, char *ret)
 }
 
 /*
- * Ctrl-D at the start of a line. Left to libedit's key bindings it is sometimes
- * inserted like a letter, when it was typed while the terminal's mode changed.
+ * Ctrl-D at the start of a line. libedit's key binding sometimes inserts it as a letter if it was typed while the
+ * terminal's mode changed.
  */
 static bool is_end(EditLine *editor, char byte)
 {
@@ -82,7 +82,7 @@ static bool is_end(EditLine *editor, char byte)
 	return line->lastchar == line->buffer;
 }
 
-/* libedit's source of characters: 1, 0 at the end, -1 an error. */
+/* libedit's input callback: 1, 0 at the end, -1 on error. */
 static int read_character(EditLine *editor, wchar_t *ret)
 {
 	struct line_editor *self = self_of(editor);
@@ -97,10 +97,10 @@ static int read_character(EditLine *editor, wchar_t *ret)
 		if (is_end(editor, byte))
 			return 0;
 		switch (mbrtowc(ret, &byte, 1, &state)) {
-		case (size_t)-1: /* not of this locale: a key that means nothing */
+		case (size_t)-1: /* invalid in this locale: ignore */
 			state = (mbstate_t){ 0 };
 			break;
-		case (size_t)-2: /* not yet whole */
+		case (size_t)-2: /* incomplete */
 			break;
 		default:
 			return 1;
@@ -134,7 +134,7 @@ int line_editor_read(struct line_editor *self, const char **ret)
 	return -EINTR;
 }
 
-/* ---- The history ---- */
+/* ---- History ---- */
 
 void line_editor_remember(struct line_editor *self, const char *line)
 {
@@ -175,7 +175,7 @@ static void save_history(const struct line_editor *self)
 		say_no_history(self, r);
 }
 
-/* ---- Its beginning and its end ---- */
+/* ---- Start and end ---- */
 
 static void free_all(struct line_editor *self)
 {
@@ -207,7 +207,7 @@ int line_editor_open(struct line_editor *self)
 	el_set(self->editor, EL_EDITOR, "emacs");
 	el_set(self->editor, EL_GETCFN, read_character);
 	el_set(self->editor, EL_HIST, history, self->history);
-	/* In wide letters: of others it makes copies that nobody frees. */
+	/* Use the wide version: the other one leaks its copies. */
 	el_wset(self->editor, EL_ADDFN, L"probing-complete", L"complete a name", self->complete);
 	el_set(self->editor, EL_BIND, "^I", "probing-complete", NULL);
 	el_source(self->editor, NULL); /* ~/.editrc, where there is one */
