@@ -30,24 +30,24 @@ enum {
 	LEGACY_BYTES = 512,
 	HEADER_BYTES = 64, /* of the XSAVE area */
 	SOFTWARE_AT = 464,
-	FEATURES_AT = 464, /* ptrace(2) has the features there, the kernel's frames more */
+	FEATURES_AT = 464, /* position of the features in ptrace(2)'s data; signal frames have more there */
 	MAGIC_1 = 0x46505853,
 	MAGIC_2 = 0x46505845,
 	FLAG_TRAP = 0x100,
 	FLAG_DIRECTION = 0x400,
 	CONTEXT_FLAGS = 1 | 2 | 4, /* UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS */
-	NO_STACK_MODE = 4, /* sigaltstack(2) knows no such mode: rt_sigreturn(2) then leaves that stack as it is */
+	NO_STACK_MODE = 4, /* an invalid mode for sigaltstack(2), so rt_sigreturn(2) keeps the alternate stack */
 	ERESTART_FIRST = 512,
 	ERESTART_LAST = 514,
 	ERESTART_BLOCK = 516,
 	SYSTEM_CALL_BYTES = 2,
 	MAX_STEPS = 400,
 	LIBC_FIRST_SIGNAL = 32,
-	LIBC_N_SIGNALS = 2, /* cancellation, and setuid(2) of all threads: never blocked */
+	LIBC_N_SIGNALS = 2, /* cancellation and setxid: never block them */
 };
-#define TILE_FEATURES (UINT64_C(3) << 17) /* AMX: of those that asked for it */
+#define TILE_FEATURES (UINT64_C(3) << 17) /* AMX, only for processes that requested it */
 
-/* What the kernel calls fx_sw_bytes. */
+/* The kernel's fx_sw_bytes. */
 struct software {
 	uint32_t magic, extended_bytes;
 	uint64_t features;
@@ -56,7 +56,7 @@ struct software {
 };
 _Static_assert(sizeof(struct software) == LEGACY_BYTES - SOFTWARE_AT, "struct _fpx_sw_bytes");
 
-/* What the kernel calls struct rt_sigframe, as far as rt_sigreturn(2) reads it. The vectors follow, aligned. */
+/* The part of the kernel's struct rt_sigframe that rt_sigreturn(2) reads. The vector registers follow, aligned. */
 struct signal_frame {
 	uint64_t restorer;
 	uint64_t flags, link;
@@ -121,9 +121,9 @@ int call_look(struct call *call)
 	return 0;
 }
 
-/* ---- The frame ---- */
+/* ---- Signal frame ---- */
 
-/* The features' part of the XSAVE area, without those that this thread does not use and may not restore. */
+/* Size of the XSAVE area without features that the thread does not use and may not restore. */
 static size_t vector_bytes(uint64_t features)
 {
 	size_t n_bytes = LEGACY_BYTES + HEADER_BYTES;
@@ -160,8 +160,10 @@ static int read_vectors(struct call *call)
 	return 0;
 }
 
-/* A critical section of rseq(2) must be left by its abort handler, which the kernel knows nothing of any more after
- * us. */
+/*
+ * A critical section of rseq(2) must be left through its abort handler, which the kernel no longer triggers after our
+ * call.
+ */
 static bool is_in_sequence(const struct call *call)
 {
 	struct __ptrace_rseq_configuration where;
@@ -184,8 +186,10 @@ static bool is_in_sequence(const struct call *call)
 	return registers_of(call)->rip - section.start < section.n_bytes;
 }
 
-/* Where it goes on: a system call that was interrupted is begun again, as handle_signal() of the kernel has it without
- * a handler. */
+/*
+ * Registers to resume with. An interrupted system call is restarted like the kernel's handle_signal() does without a
+ * handler.
+ */
 static int fill_registers(const struct call *call, struct signal_frame *frame)
 {
 	const struct user_regs_struct *now = registers_of(call);
@@ -233,7 +237,7 @@ static int write_frame(struct call *call, struct signal_frame *frame)
 {
 	uint64_t top = registers_of(call)->rsp - RED_ZONE;
 	uint64_t vectors = (top - call->n_vectors) & ~(uint64_t)(VECTOR_ALIGNMENT - 1);
-	/* As a function finds it that was just called: the return address is at 8 below a multiple of 16. */
+	/* The alignment at a function's entry: the return address is 8 bytes below a multiple of 16. */
 	uint64_t at = ((vectors - sizeof *frame) & ~(uint64_t)(FRAME_ALIGNMENT - 1)) - 8;
 	int r;
 
@@ -246,7 +250,7 @@ static int write_frame(struct call *call, struct signal_frame *frame)
 	return r;
 }
 
-/* What is called needs room, too: some pages below must be there, or be made by the kernel as the main stack grows. */
+/* The called function needs stack space: check that the pages below exist, or that the main stack can grow. */
 static int check_room(const struct call *call)
 {
 	static const uint8_t nothing[64];
@@ -284,11 +288,11 @@ static int set_registers(struct call *call, struct user_regs_struct *registers)
 	uint64_t mask = ~(((UINT64_C(1) << LIBC_N_SIGNALS) - 1) << (LIBC_FIRST_SIGNAL - 1));
 
 	registers->rsp = call->frame;
-	registers->orig_rax = UINT64_MAX; /* it is in no system call of its own any more */
+	registers->orig_rax = UINT64_MAX; /* no system call is in progress now */
 	registers->eflags &= ~(uint64_t)(FLAG_TRAP | FLAG_DIRECTION);
 	if (ptrace(PTRACE_SETREGSET, call->tid, (void *)NT_PRSTATUS, &part) < 0)
 		return -errno;
-	/* After the registers: whoever ends between the two leaves a thread that restores its own mask. */
+	/* After the registers: if this process dies in between, the thread itself restores its mask. */
 	return ptrace(PTRACE_SETSIGMASK, call->tid, (void *)sizeof mask, &mask) < 0 ? -errno : 0;
 }
 
@@ -307,7 +311,7 @@ int call_system(struct call *call, long number, const uint64_t arguments[6], int
 	registers.r9 = arguments[5];
 	r = set_registers(call, &registers);
 	for (int i = 0; i < 2 && r >= 0; i++)
-		r = trace_step(call->pid, call->tid); /* its beginning, and its end */
+		r = trace_step(call->pid, call->tid); /* entry and exit of the call */
 	if (r >= 0)
 		r = read_registers(call->tid, &after, sizeof after);
 	if (r < 0)

@@ -21,7 +21,7 @@
 #include "base/util.h"
 #include "src/inject/inject.h"
 
-/* ---- The way ---- */
+/* ---- Connect ---- */
 
 static int connect_by_name(int fd, const char *name)
 {
@@ -58,7 +58,7 @@ static int enter(pid_t pid, const char *namespace)
 	return fd < 0 || setns(fd, 0) < 0 ? -EPERM : 0;
 }
 
-/* The socket must be made there: it belongs to the namespace of who makes it. */
+/* A socket belongs to the namespace of its creator, so create it in a child inside the namespace. */
 static void connect_in_child(pid_t pid, const char *name, int to)
 {
 	union {
@@ -147,7 +147,7 @@ int agent_connect(pid_t pid, const struct agent_state *state, int *ret)
 	return 0;
 }
 
-/* ---- The talk ---- */
+/* ---- Messages ---- */
 
 int agent_talk_begin(int fd, struct agent_talk *ret)
 {

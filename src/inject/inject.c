@@ -33,7 +33,7 @@
 enum {
 	PAGE = 4096,
 	STUB_BYTES = 2 * PAGE,
-	START_PATIENCE_MS = 15000, /* the process' loader may be busy, and so may the machine */
+	START_PATIENCE_MS = 15000, /* the target's loader and the machine may be busy */
 	BETWEEN_ROUNDS_US = 2000,
 	MAX_FILE_BYTES = 8 << 20,
 	MFD_EXECUTABLE = 0x10, /* MFD_EXEC of Linux 6.3 */
@@ -45,8 +45,8 @@ struct injection {
 	struct inject_target *target;
 	struct agent_library library;
 	struct call call;
-	uint64_t page, code; /* in the process; 0: not there */
-	int64_t fd;          /* in the process; -1: none */
+	uint64_t page, code; /* in the process; 0: not mapped */
+	int64_t fd;          /* in the process; -1: not open */
 	bool is_copied;      /* the file is a memfd */
 };
 
@@ -87,7 +87,7 @@ static int map_page(struct injection *in)
 	return r;
 }
 
-/* The same file, as the process sees it by that path. */
+/* Whether the process sees the same file at that path. */
 static bool is_same_file(struct injection *in)
 {
 	struct stat ours, theirs;
@@ -124,7 +124,7 @@ static int open_file(struct injection *in)
 	return -ENOENT;
 }
 
-/* Written from here: the process' own file, by the name that it has in /proc. */
+/* Write through /proc, from this process. */
 static int fill_file(const struct injection *in)
 {
 	CLEANUP(freep) char *bytes = NULL;
@@ -193,7 +193,7 @@ static int put_stub(struct injection *in, uint64_t entry)
 		.create_error = -1,
 	};
 
-	/* glibc knows a library by the path it was loaded by: this is nobody else's. */
+	/* glibc identifies a library by its path, so use one that is unique. */
 	if (in->is_copied)
 		snprintf(stub.path, sizeof stub.path, "/proc/self/task/../fd/%d", (int)in->fd);
 	else
@@ -201,7 +201,7 @@ static int put_stub(struct injection *in, uint64_t entry)
 	return inject_target_write(target->pid, in->page, &stub, sizeof stub);
 }
 
-/* What has been made so far; of a thread that goes on by itself nothing can be asked any more. */
+/* Undo what was created so far. A thread that runs again cannot do it. */
 static void take_back(struct injection *in)
 {
 	uint64_t arguments[6] = { in->page, PAGE };
@@ -218,7 +218,7 @@ static void take_back(struct injection *in)
 	in->page = in->code = 0;
 }
 
-/* Whether the thread is still ours after a failure. */
+/* Whether the thread is still stopped after an error. */
 static bool is_held(int error)
 {
 	return error != -ECANCELED && error != -ESRCH && error != -ETIMEDOUT;
@@ -239,7 +239,7 @@ static int map_stub(struct injection *in)
 
 static int run_stub(struct injection *in, uint64_t entry)
 {
-	uint64_t stub = entry - in->library.entry + in->library.stub; /* of a library that is loaded already */
+	uint64_t stub = entry - in->library.entry + in->library.stub; /* in a library that is already loaded */
 	int r;
 
 	in->page = in->code = 0;
@@ -276,7 +276,7 @@ static int find_calls(struct injection *in)
 	return 0;
 }
 
-/* With the thread standing: -EAGAIN and -EFAULT another one, or later. */
+/* Runs while the thread is stopped. -EAGAIN, -EFAULT: try another thread, or later. */
 static int use_stopped(struct injection *in, uint64_t entry)
 {
 	int r = call_look(&in->call);
@@ -311,7 +311,7 @@ static int try_thread(struct injection *in, pid_t tid, uint64_t entry)
 	return r;
 }
 
-/* Lower is better. The sleep of some calls would end early: they come last. */
+/* Lower is better. Threads in calls that a stop would end early come last. */
 static unsigned rank_of(pid_t pid, pid_t tid)
 {
 	struct proc_stat stat;
@@ -342,7 +342,7 @@ static unsigned rank_of(pid_t pid, pid_t tid)
 	}
 }
 
-/* One after the other, the best first. -EAGAIN: none could be used now. */
+/* Try the threads, best first. -EAGAIN: none was usable. */
 static int try_all(struct injection *in, uint64_t entry)
 {
 	CLEANUP(freep) pid_t *tids = NULL;
@@ -393,7 +393,7 @@ static int try_until_due(struct injection *in, uint64_t entry)
 	return r;
 }
 
-/* ---- Afterwards ---- */
+/* ---- Wait for the agent ---- */
 
 static int read_state(struct injection *in, struct agent_state *ret)
 {
@@ -422,7 +422,7 @@ static int judge_stub(struct injection *in, const struct agent_stub *stub)
 	return stub->is_done;
 }
 
-/* Until the agent says that it is armed, or why not. */
+/* Wait until the agent reports that it is armed, or an error. */
 static int wait_for_agent(struct injection *in)
 {
 	uint64_t due_ns = monotonic_ns() + START_PATIENCE_MS * UINT64_C(1000000);
@@ -454,9 +454,9 @@ static int wait_for_agent(struct injection *in)
 		   (int)pid);
 }
 
-/* ---- Whole ---- */
+/* ---- Inject ---- */
 
-/* The entry of a library that is loaded and off; 0: there is none. 1: it is armed. */
+/* Entry of a library that is loaded but off; 0: none. Returns 1 if the agent is armed. */
 static int look_for_agent(struct injection *in, uint64_t *ret_entry)
 {
 	struct agent_state *state = &in->result->state;
@@ -479,7 +479,7 @@ static int look_for_agent(struct injection *in, uint64_t *ret_entry)
 	return state->status == AGENT_ARMED || state->status == AGENT_STARTING;
 }
 
-/* Somebody else has begun to start it, and may have been killed since. */
+/* Another process has begun to start the agent, and may have been killed since. */
 static int wait_for_start(struct injection *in)
 {
 	uint64_t due_ns = monotonic_ns() + START_PATIENCE_MS * UINT64_C(1000000);
@@ -503,7 +503,7 @@ static bool is_armed(void *data)
 	return read_state(in, &in->result->state) == 0 && in->result->state.status == AGENT_ARMED;
 }
 
-/* 1: it is armed; 0: another way. */
+/* Returns 1 if armed, 0: use another way. */
 static int by_interpreter(struct injection *in, uint64_t entry)
 {
 	const struct script_job job = {

@@ -14,16 +14,16 @@
 
 struct named_range {
 	uint64_t start, end; /* [start, end) */
-	bool is_allowed;     /* of libc: a plain call or wait; else it is one of those that must not be interrupted */
+	bool is_allowed; /* libc functions that only call or wait; otherwise a function that must not be interrupted */
 };
 
 struct place_names {
 	bool is_read, is_wanted, brings_allocator;
-	struct named_range *ranges; /* by start */
+	struct named_range *ranges; /* sorted by start */
 	size_t n, allocated;
 };
 
-/* Of libc: what holds no lock of libc's while it runs or waits. Sorted. */
+/* libc functions that hold no libc lock while they run or wait. Sorted. */
 /* clang-format off */
 static const char *const allowed[] = {
 	"__clock_gettime", "__close", "__connect", "__errno_location", "__fcntl", "__libc_read", "__libc_write", "__poll", "__poll_chk",
@@ -41,7 +41,7 @@ static const char *const allowed[] = {
 };
 /* clang-format on */
 
-/* In any module. Sorted. */
+/* Functions in any module. Sorted. */
 /* clang-format off */
 static const char *const refused[] = {
 	"_Exit", "_Fork", "_ZdaPv", "_ZdaPvm", "_ZdlPv", "_ZdlPvm", "_Znam", "_ZnamRKSt9nothrow_t", "_Znwm", "_ZnwmRKSt9nothrow_t",
@@ -180,7 +180,7 @@ int place_learn(struct inject_target *target)
 
 enum kind { NO_NAME, ALLOWED, REFUSED };
 
-/* Several names may be of one place: a wrapper of fork is one. */
+/* An address may have several names, such as wrappers of fork. */
 static enum kind kind_of(const struct place_names *names, uint64_t address)
 {
 	enum kind kind = NO_NAME;
@@ -188,7 +188,7 @@ static enum kind kind_of(const struct place_names *names, uint64_t address)
 	for (size_t i = 0; i < names->n && names->ranges[i].start <= address; i++) {
 		if (address >= names->ranges[i].end)
 			continue;
-		/* "read" is "__read", too: one name that is known is enough. */
+		/* "read" is also called "__read": one allowed name suffices. */
 		if (names->ranges[i].is_allowed)
 			return ALLOWED;
 		kind = REFUSED;
@@ -231,7 +231,7 @@ static int look_at(struct inject_target *target, const struct native_frame *fram
 	return 0;
 }
 
-/* A call that waits, or returns at once, and that no allocator and no stdio makes with a lock held. */
+/* Whether the system call waits or returns at once, and no allocator or stdio makes it with a lock held. */
 static bool is_plain_call(const struct place_call *call)
 {
 	static const long plain[] = {
@@ -268,7 +268,7 @@ static bool is_plain_call(const struct place_call *call)
 	return false;
 }
 
-/* Frames of libc below main() or a thread's start, and what has called them: they hold nothing. */
+/* Frames of libc below main() or a thread's start, and their callers, hold no locks. */
 static size_t root_of(const struct inject_target *target, const struct place_frame *frames)
 {
 	size_t n = target->walked.n_frames;

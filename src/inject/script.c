@@ -36,9 +36,9 @@ enum {
 	MAX_LIBRARY_BYTES = 256 << 10,
 	MAX_THREADS = 4,
 	MAX_FOLDER_BYTES = 256,
-	TAKE_MS = 60,  /* for a thread that runs to take it; */
-	SLEEP_MS = 20, /* for one that sleeps, and once more after it was woken */
-	RUN_MS = 3000, /* for the script to run */
+	TAKE_MS = 60,  /* time for a running thread to take the script; */
+	SLEEP_MS = 20, /* for a sleeping one, and again after waking it */
+	RUN_MS = 3000, /* time for the script to run */
 	LOOK_AGAIN_US = 300,
 	LAST_LOOK_US = 5000,
 };
@@ -49,7 +49,7 @@ struct script {
 	const struct script_job *job;
 	int folder, file;
 	char name[64];
-	char path[MAX_FOLDER_BYTES + 64]; /* as the process sees it */
+	char path[MAX_FOLDER_BYTES + 64]; /* path inside the process's root */
 	char *why;
 };
 
@@ -63,9 +63,9 @@ static int __attribute__((format(printf, 2, 3))) give_up(struct script *script, 
 	return 0;
 }
 
-/* ---- The file ---- */
+/* ---- File ---- */
 
-/* Within the process' root: no link that it has there leads out of it. Linux 5.6. */
+/* Resolve the path within the process's root, so that no link leads out of it. Linux 5.6. */
 static int open_inside(pid_t pid, const char *path, int flags)
 {
 	const struct open_how how = { .flags = (uint64_t)(flags | O_CLOEXEC),
@@ -176,7 +176,7 @@ static void remove_file(struct script *script)
 	script->folder = script->file = -1;
 }
 
-/* Where the process began with a TMPDIR, that is a place for it. To be freed; NULL: none. */
+/* The TMPDIR from the process's initial environment. To be freed; NULL: none. */
 static char *own_folder(pid_t pid)
 {
 	static const char name[] = "TMPDIR=";
@@ -185,7 +185,7 @@ static char *own_folder(pid_t pid)
 
 	if (proc_read(pid, "environ", 1 << 20, &environment, &n_bytes) < 0)
 		return NULL;
-	for (size_t i = 0; i < n_bytes; i += strlen(environment + i) + 1) /* read_file() ends it with a NUL */
+	for (size_t i = 0; i < n_bytes; i += strlen(environment + i) + 1) /* read_file() appends a NUL */
 		if (strncmp(environment + i, name, sizeof name - 1) == 0 &&
 		    strlen(environment + i) < MAX_FOLDER_BYTES + sizeof name)
 			return strdup(environment + i + sizeof name - 1);
@@ -211,7 +211,7 @@ static int make_file(struct script *script)
 	return r;
 }
 
-/* What the script has written of its failure; "": nothing. It begins as no script does. */
+/* The error message that the script has written; "": none. No script begins like that. */
 static void read_answer(const struct script *script, char *to, size_t room)
 {
 	ssize_t n = pread(script->file, to, room - 1, 0);
@@ -238,7 +238,7 @@ static uint64_t in_ms(unsigned ms)
 	return monotonic_ns() + ms * UINT64_C(1000000);
 }
 
-/* Also where the slot cannot be read any more: its thread has ended. */
+/* True also if the slot is unreadable, because its thread has ended. */
 static bool is_taken(const struct inject_target *target, const struct py_script_slot *slot)
 {
 	int32_t pending;
@@ -264,7 +264,7 @@ static int set_breaker(const struct inject_target *target, const struct py_scrip
 	return inject_target_write(target->pid, slot->breaker, &word, sizeof word);
 }
 
-/* -EBUSY: somebody else's script waits there. */
+/* -EBUSY: another script waits in the slot. */
 static int ask(const struct script *script, const struct py_script_slot *slot)
 {
 	const struct inject_target *target = script->job->target;
@@ -288,13 +288,13 @@ static bool await_taken(const struct inject_target *target, const struct py_scri
 		if (monotonic_ns() >= due_ns)
 			return false;
 		nap_us(LOOK_AGAIN_US);
-		/* Somebody else's change of the breaker may have come between. */
+		/* The interpreter may have changed the breaker in between: set it again. */
 		(void)set_breaker(target, slot);
 	}
 	return true;
 }
 
-/* A stop ends its sleep: the interpreter looks around, and sleeps on. */
+/* A stop interrupts the sleep; the interpreter checks its breaker and sleeps again. */
 static void wake(pid_t pid, pid_t tid)
 {
 	if (trace_stop(pid, tid) == 0)
@@ -308,7 +308,7 @@ static bool is_running(pid_t pid, pid_t tid)
 	return proc_stat_read(pid, tid, &stat) == 0 && stat.state == 'R';
 }
 
-/* Where there is no other way, as long as there is to be waited. */
+/* How long to wait; longer if scripts are the only way. */
 static unsigned take_ms(const struct script *script, pid_t tid)
 {
 	if (script->job->target->untraceable[0])
@@ -316,7 +316,7 @@ static unsigned take_ms(const struct script *script, pid_t tid)
 	return is_running(script->job->target->pid, tid) ? TAKE_MS : SLEEP_MS;
 }
 
-/* 1: it runs, or has run; 0: not in time; -ESRCH not this thread. */
+/* Returns 1 if the thread took the script, 0 if not in time, -ESRCH if it cannot. */
 static int offer(const struct script *script, pid_t tid)
 {
 	struct inject_target *target = script->job->target;
@@ -338,9 +338,9 @@ static int offer(const struct script *script, pid_t tid)
 	return 0;
 }
 
-/* ---- All ---- */
+/* ---- Threads ---- */
 
-/* Threads that run come first, the main one after others like it: signal handlers of the program run in that. */
+/* Prefer running threads; among equals the main thread comes last, because it runs the program's signal handlers. */
 static unsigned rank_of(pid_t pid, pid_t tid)
 {
 	return (is_running(pid, tid) ? 0 : 2) + (tid == pid);
@@ -371,7 +371,7 @@ static int offer_to_all(const struct script *script)
 static int await_agent(struct script *script)
 {
 	uint64_t due_ns = in_ms(RUN_MS);
-	unsigned us = LOOK_AGAIN_US; /* the process' maps are read each time */
+	unsigned us = LOOK_AGAIN_US; /* each check reads the process's maps */
 	char answer[256] = "";
 
 	while (!script->job->is_armed(script->job->data)) {
@@ -402,7 +402,7 @@ static int run(struct script *script)
 	if (r < 0)
 		return r;
 	if (r == 0) {
-		nap_us(LAST_LOOK_US); /* one may have taken it as we took it back: its file is to be there */
+		nap_us(LAST_LOOK_US); /* a thread may have taken it at the last moment, and needs the file */
 		r = script->job->is_armed(script->job->data);
 	}
 	return r == 0 ? give_up(script, "no thread of the interpreter took the script in time") : await_agent(script);
@@ -415,7 +415,7 @@ int script_inject(const struct script_job *job, char *why)
 	int r;
 
 	why[0] = '\0';
-	/* Most are older: nothing is made for them. */
+	/* Most interpreters are older: do not create files for them. */
 	if (!job->target->runtime || py_script_slot(job->target->runtime, job->target->pid, &slot) == -EOPNOTSUPP)
 		return give_up(&script, "its interpreter runs no scripts for others (before 3.14)");
 	trace_prepare();

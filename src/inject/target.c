@@ -27,7 +27,7 @@ static int __attribute__((format(printf, 3, 4))) refuse(char *why, int error, co
 	return error;
 }
 
-/* ---- The agent's file ---- */
+/* ---- Agent library ---- */
 
 void agent_library_done(struct agent_library *library)
 {
@@ -95,7 +95,7 @@ int inject_target_agent(struct address_space *space, const struct agent_library 
 	for (size_t i = 0; (mapping = address_space_nth(space, i)); i++) {
 		struct build_id id;
 
-		/* The stub is mapped from the same file, and is not its beginning. */
+		/* A mapping of the stub is from the same file, but not at its start. */
 		if (!mapping->module || mapping->file_offset != 0 || !is_agent(mapping->module))
 			continue;
 		if (module_build_id(mapping->module, &id) < 0 || !build_id_equal(&id, elf_file_build_id(library->elf)))
@@ -196,9 +196,9 @@ static int find_functions(struct inject_target *target, char *why)
 	return 0;
 }
 
-/* ---- The process ---- */
+/* ---- Process ---- */
 
-/* The value of a line of the status file without the blanks before it; "": no such line. */
+/* Value of a line of the status file without leading blanks; "": no such line. */
 static const char *status_of(const char *status, const char *key)
 {
 	const char *value = proc_status_value(status, key);
@@ -206,7 +206,7 @@ static const char *status_of(const char *status, const char *key)
 	return value ? value + strspn(value, " \t") : "";
 }
 
-/* Before anything else of it is read. */
+/* Check before reading anything else of the process. */
 static int check_kind(struct inject_target *target, char *why)
 {
 	pid_t pid = target->pid;

@@ -14,7 +14,7 @@
 
 enum { PATIENCE_MS = 3000, ASLEEP_MS = 50, LOOK_AGAIN_MS = 5, SYSTEM_CALL_STOP = SIGTRAP | 0x80 };
 
-static int signal_held; /* one that the thread was about to get */
+static int signal_held; /* signal that the thread was about to receive */
 
 void trace_prepare(void)
 {
@@ -36,7 +36,7 @@ static void wait_for_news(void)
 	(void)sigtimedwait(&child, NULL, &a_while);
 }
 
-/* Its next stop, as waitpid(2) has it. */
+/* Wait for the thread's next stop; status as in waitpid(2). */
 static int await(pid_t pid, pid_t tid, int *ret_status)
 {
 	uint64_t since_ns = monotonic_ns(), awake_ns = since_ns;
@@ -58,11 +58,11 @@ static int await(pid_t pid, pid_t tid, int *ret_status)
 	}
 }
 
-/* Why it stands: 0 because of us, SYSTEM_CALL_STOP, or a signal's number. */
+/* Reason of a stop: 0 for our interrupt, SYSTEM_CALL_STOP, or a signal number. */
 static int reason_of(int status)
 {
 	if (status >> 16 == PTRACE_EVENT_STOP)
-		return WSTOPSIG(status) == SIGTRAP ? 0 : -1; /* else the whole process is stopped */
+		return WSTOPSIG(status) == SIGTRAP ? 0 : -1; /* otherwise a group stop */
 	return WSTOPSIG(status);
 }
 
@@ -104,7 +104,7 @@ int trace_step(pid_t pid, pid_t tid)
 
 void trace_end(pid_t tid)
 {
-	/* One that was killed meanwhile needs no letting go. */
+	/* Fails only if the thread was killed meanwhile. */
 	(void)ptrace(PTRACE_DETACH, tid, NULL, (void *)(intptr_t)signal_held);
 	signal_held = 0;
 }
