@@ -55,7 +55,7 @@ static struct {
 	unsigned long (*ThreadIdent)(void);
 	int (*IsError)(object *);
 	object **KeyboardInterrupt;
-	/* Those that only some releases have; NULL in others. */
+	/* Only in some releases; otherwise NULL. */
 	int (*IsFinalizing)(void);
 	int (*HasThreads)(void);
 	void (*InitThreads)(void);
@@ -104,7 +104,7 @@ static const struct {
 
 extern const char evaluate_source[]; /* evaluate.py */
 
-#define SPACE "_probing_agent" /* in sys */
+#define SPACE "_probing_agent" /* key in sys */
 
 static char missing[96], version[32];
 
@@ -112,7 +112,7 @@ const char *python_find(void)
 {
 	static bool is_found;
 
-	if (is_found) /* a forked child does not ask its loader, whose lock a thread of the parent may have had */
+	if (is_found) /* in a forked child, a lost thread of the parent may hold the loader's lock */
 		return NULL;
 	for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
 		void *found = dlsym(RTLD_DEFAULT, functions[i].name);
@@ -125,7 +125,7 @@ const char *python_find(void)
 		}
 		memcpy(functions[i].to, &found, sizeof found);
 	}
-	/* "3.11.2 (main, ...": what it was before 3.12, and _Py_IsFinalizing up to then. */
+	/* Before 3.12 it is called _Py_IsFinalizing. */
 	if (!py.IsFinalizing) {
 		void *found = dlsym(RTLD_DEFAULT, "_Py_IsFinalizing");
 
@@ -148,7 +148,7 @@ bool python_is_running(void)
 	return py.IsInitialized() && !(py.IsFinalizing && py.IsFinalizing());
 }
 
-/* ---- Up to 3.6: the lock is made by the first thread ---- */
+/* ---- Up to 3.6: the first thread creates the GIL ---- */
 
 static int make_lock(void *unused)
 {
@@ -168,7 +168,7 @@ bool python_prepare(bool (*is_wanted)(void))
 
 	if (has_lock())
 		return true;
-	(void)py.AddPendingCall(make_lock, NULL); /* full: there are others before us, and it is asked again below */
+	(void)py.AddPendingCall(make_lock, NULL); /* if the queue is full, the loop below still waits for the lock */
 	while (!has_lock()) {
 		if (!is_wanted() || !python_is_running())
 			return false;
@@ -201,7 +201,7 @@ bool python_is_forking(void)
 	return is_held && py.IsTrue(is_held) > 0;
 }
 
-/* ---- The lock ---- */
+/* ---- GIL ---- */
 
 int python_enter(void)
 {
@@ -235,9 +235,9 @@ void python_interrupt(unsigned long thread)
 
 /* ---- Evaluation ---- */
 
-enum { PROBES_STREAM = 3 }; /* not output: probes.py says that it has armed or disarmed probes */
+enum { PROBES_STREAM = 3 }; /* no output: probes.py reports that it armed or disarmed probes */
 
-static const struct python_side *side; /* NULL in a forked child: nobody hears what is left of an evaluation there */
+static const struct python_side *side; /* NULL in a forked child: nobody receives the rest of an evaluation */
 
 static object *take_output(object *self, object *argument)
 {
@@ -261,7 +261,7 @@ void python_forget_evaluation(void)
 	side = NULL;
 }
 
-/* A new namespace with the functions of evaluate.py in it. NULL with Python's error set. */
+/* Create a namespace with the functions of evaluate.py. NULL with Python's error set. */
 static object *make_space(void)
 {
 	object *space = py.DictNew();
@@ -275,7 +275,7 @@ static object *make_space(void)
 	return NULL;
 }
 
-/* It is kept where the interpreter drops it at its end: see evaluate.py for why. */
+/* Kept in sys, where the interpreter drops it at its end; evaluate.py explains why. */
 static object *get_space(void)
 {
 	object *space = py.SysGet(SPACE);
@@ -286,7 +286,7 @@ static object *get_space(void)
 	return space;
 }
 
-/* A function of ours: false where the code has broken it, or the interpreter refuses to run it. */
+/* Call a function of evaluate.py. False: the user's code has broken it, or the interpreter refuses. */
 static bool call_ours(object *space, const char *function, object *argument)
 {
 	object *callee = py.DictGet(space, function);
@@ -306,11 +306,11 @@ static char *copy_of(const char *text, size_t n_bytes)
 	return copy;
 }
 
-/* @answer: of run(); NULL: there is none, and maybe Python's error is set. */
+/* @answer: result of run(); NULL: none, perhaps with Python's error set. */
 static void judge(object *answer, enum outcome *ret, char **ret_text, size_t *ret_bytes)
 {
 	static const char refused[] = "the interpreter refused to run the code (an audit hook, or no memory)\n";
-	static const char interrupted[] = "KeyboardInterrupt\n"; /* again, while the first was being described */
+	static const char interrupted[] = "KeyboardInterrupt\n"; /* a second one, while describing the first */
 	const char *text = refused;
 	char *bytes;
 	ssize_t n;

@@ -33,7 +33,7 @@ typedef int close_function(int);
 
 enum { OPEN_NOW = 2 }; /* RTLD_NOW */
 
-/* The only function of the section, which begins with it. Both roles are in it, for another would be relocated. */
+/* The section's only function, at its start. It does both steps, because a second function would need relocation. */
 static __attribute__((section(AGENT_STUB_SECTION), used, noinline)) UNPROTECTED void *stub(void *data)
 {
 	struct agent_stub *in = data;

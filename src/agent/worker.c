@@ -20,7 +20,7 @@ enum { STACK_BYTES = 8 << 20, OUTPUT_BYTES = PROTOCOL_MAX_OUTPUT };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-/* Of the worker: one that was stopped while it waited for the interpreter may end later than the next begins. */
+/* Number of the current worker. One that was stopped while waiting for the GIL may end after the next one starts. */
 static uintptr_t generation;
 
 static struct {
@@ -29,9 +29,9 @@ static struct {
 	enum job_phase phase;
 	bool is_abandoned;
 	uint64_t number; /* of the evaluation */
-	/* The code's interrupts: it is ours that runs before it and behind it, and that must not be hit. */
+	/* Interrupts may only hit the user's code, not ours before and after it. */
 	bool is_interruptible, is_interrupt_wanted, was_interrupted;
-	unsigned n_interrupting; /* threads that raise one right now */
+	unsigned n_interrupting; /* threads that are raising one */
 	unsigned long python_thread;
 	char *code;
 	size_t n_code;
@@ -43,9 +43,9 @@ static struct {
 	char output[OUTPUT_BYTES];
 } job;
 
-/* ---- The worker's side ---- */
+/* ---- Worker ---- */
 
-/* Room for output of this stream, waited for without the interpreter's lock. False: nobody listens. */
+/* Wait, without the GIL, until the buffer has space for this stream. False: nobody listens. */
 static bool wait_for_room(int stream)
 {
 	void *paused = NULL;
@@ -64,7 +64,7 @@ static bool wait_for_room(int stream)
 	is_heard = !job.is_abandoned;
 	pthread_mutex_unlock(&lock);
 	if (paused)
-		python_resume(paused); /* not with our lock: who has the interpreter's may want it */
+		python_resume(paused); /* without our lock: the GIL's holder may want it */
 	return is_heard;
 }
 
@@ -84,7 +84,7 @@ static void take_output(int stream, const char *text, size_t n_bytes)
 	}
 }
 
-/* The queued evaluation, if it is wanted still; its code is the caller's then. */
+/* Take the queued evaluation if it is still wanted; the caller owns the code. */
 static char *take_job(size_t *ret_bytes)
 {
 	char *code = NULL;
@@ -106,7 +106,7 @@ static void stop_interrupts(void)
 {
 	pthread_mutex_lock(&lock);
 	job.is_interruptible = false;
-	while (job.n_interrupting > 0) { /* only where there is no GIL, which we would have */
+	while (job.n_interrupting > 0) { /* only without a GIL, which this thread would hold */
 		void *paused;
 
 		pthread_mutex_unlock(&lock);
@@ -118,7 +118,7 @@ static void stop_interrupts(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* What was asked for before the code began is raised in its first instruction. */
+/* An interrupt requested earlier is raised in the code's first instruction. */
 static void begin_interrupts(void)
 {
 	bool is_wanted;
@@ -138,7 +138,7 @@ static bool allow_interrupts(bool allowed)
 		begin_interrupts();
 	else
 		stop_interrupts();
-	return job.was_interrupted; /* by now nobody else changes it */
+	return job.was_interrupted; /* no other thread changes it any more */
 }
 
 static void set_probes(bool has_probes)
@@ -168,7 +168,7 @@ static bool is_queued(void)
 	return worker_phase() == JOB_QUEUED;
 }
 
-/* Not inlined: the worker's loop is left by longjmp where its thread is cancelled, which may clobber variables. */
+/* Not inlined: cancellation leaves the worker's loop by longjmp, which may clobber variables. */
 static __attribute__((noinline)) void run_job(void)
 {
 	enum outcome outcome;
@@ -201,7 +201,7 @@ static bool wait_for_job(uintptr_t mine)
 	return goes_on;
 }
 
-/* Also when the interpreter, at its end, ends a thread that asks for its lock. */
+/* Also runs if a finalizing interpreter ends the thread in python_enter(). */
 static void say_ended(void *mine)
 {
 	pthread_mutex_lock(&lock);
@@ -229,7 +229,7 @@ static void *work(void *mine)
 	return NULL;
 }
 
-/* ---- The listener's side ---- */
+/* ---- Listener ---- */
 
 int worker_start(void)
 {
@@ -251,9 +251,9 @@ void worker_reset(void)
 	const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
 	const pthread_cond_t unused = PTHREAD_COND_INITIALIZER;
 
-	lock = unlocked; /* a thread that is not here may have had it */
+	lock = unlocked; /* a thread lost in the fork may have held it */
 	changed = unused;
-	job.code = job.result = NULL; /* not freed: that thread may have been about to */
+	job.code = job.result = NULL; /* not freed, because a lost thread may have been freeing them */
 	python_forget_evaluation();
 }
 
@@ -321,7 +321,7 @@ void worker_abandon(void)
 
 /* ---- Interrupts ---- */
 
-/* Whether that evaluation can be interrupted; if so, it waits for end_interrupt(). */
+/* Whether that evaluation can be interrupted; if so, stop_interrupts() waits for end_interrupt(). */
 static bool begin_interrupt(uint64_t number, unsigned long *ret_thread)
 {
 	bool is_it;
@@ -344,7 +344,7 @@ static void end_interrupt(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* A thread for one question, as the listener must not wait for the interpreter's lock. */
+/* A thread per interrupt, because the listener must not wait for the GIL. */
 static void *interrupt(void *data)
 {
 	unsigned long thread;
