@@ -30,7 +30,7 @@ int dumps_init(struct dumps *dumps)
 	bytes = mmap(NULL, MAX_DUMP_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (bytes == MAP_FAILED)
 		return -errno;
-	/* A ring of some megabytes stays in the TLB; so shall what stands for it. */
+	/* A ring of a few megabytes stays in the TLB; use huge pages, so that its substitute does, too. */
 	(void)madvise(bytes, MAX_DUMP_BYTES, MADV_HUGEPAGE);
 	dumps->bytes = bytes;
 	return 0;

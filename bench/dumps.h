@@ -12,10 +12,10 @@
 struct dump_options {
 	pid_t pid;
 	double seconds, hz;
-	size_t stack_bytes; /* to copy of each stack */
+	size_t stack_bytes; /* copied per stack */
 };
 
-/* The dumps of one recording; their bytes stand one behind the other. */
+/* Dumps of one recording, with consecutive bytes. */
 struct dumps {
 	struct sample *samples;
 	size_t n;
@@ -24,11 +24,11 @@ struct dumps {
 	uint64_t n_lost;
 };
 
-/* @dumps: zeroed; ended with dumps_done(), also after an error. -ENOMEM. */
+/* @dumps: zeroed; call dumps_done() also after an error. -ENOMEM. */
 int dumps_init(struct dumps *dumps);
 void dumps_done(struct dumps *dumps);
 
-/* Sample a process for so long. Errors: as capture_attach(). */
+/* Sample a process for a time. Errors: see capture_attach(). */
 int dumps_record(const struct dump_options *options, struct dumps *dumps);
 
 #endif

@@ -19,7 +19,7 @@
 
 static const struct hot *const all[] = { &hot_unwind, &hot_stitch, &hot_intern, &hot_encode, &hot_decode, &hot_query };
 
-/* By this name callgrind knows when to count. */
+/* callgrind starts counting at this name. */
 __attribute__((noinline)) int measured(const struct hot *hot, void *data, unsigned rounds);
 int measured(const struct hot *hot, void *data, unsigned rounds)
 {
@@ -40,7 +40,7 @@ static int run_for(const struct hot *hot, void *data, double seconds)
 	return r;
 }
 
-/* @seconds: 0: once, and @more_rounds more. */
+/* @seconds 0: run once, and @more_rounds more. */
 static int run_hot(const struct hot *hot, const char *root, unsigned more_rounds, double seconds)
 {
 	void *data = NULL;

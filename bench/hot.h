@@ -5,11 +5,11 @@
 
 #include <stddef.h>
 
-/* What is counted: one path, which ever call of run() goes through as often as the last. */
+/* A measured path; every call of run() takes the same path. */
 struct hot {
 	const char *name;
-	unsigned rounds; /* calls that are counted; a multiple of 10 */
-	/* @root: of this project's sources. All: 0 or a negative errno. */
+	unsigned rounds; /* counted calls; a multiple of 10 */
+	/* @root: folder of this project's sources. All return 0 or negative errno. */
 	int (*prepare)(const char *root, void **ret);
 	int (*run)(void *data);
 	void (*done)(void *data);

@@ -37,7 +37,7 @@ static void done(void *data)
 	free(self);
 }
 
-/* Two instructions on each line, none with a column; CPython, Objects/locations.md. */
+/* Two instructions per line, without columns; CPython, Objects/locations.md. */
 static void make_codes(struct interning *self)
 {
 	enum { NO_COLUMNS = 0x80 | 13 << 3, UNITS_LESS_1 = 1, ONE_LINE_ON = 1 << 1 };
@@ -58,7 +58,7 @@ static void make_codes(struct interning *self)
 		};
 }
 
-/* Outer frames are shared by many stacks, as they are in programs: the same depth has few callers. */
+/* Many stacks share outer frames, as in real programs: outer depths have few callers. */
 static struct frame make_frame(struct interning *self, size_t from_outside)
 {
 	uint64_t choice = noise(&self->seed) % (1 + from_outside / 4);

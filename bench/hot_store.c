@@ -29,7 +29,7 @@ static void done(void *data)
 	free(self);
 }
 
-/* Four threads of a process, sampled at a frequency, on stacks of which few come often. */
+/* Four threads of a process, sampled at a frequency; few stacks are frequent. */
 static void make_rows(struct storing *self)
 {
 	uint64_t seed = 7;
@@ -77,7 +77,7 @@ static int prepare_rows(const char *root, void **ret)
 	return 0;
 }
 
-/* ---- Back ---- */
+/* ---- Decode ---- */
 
 static int prepare_block(const char *root, void **ret)
 {
@@ -121,7 +121,7 @@ static int decode(void *data)
 	return r < 0 ? r : sum > 0 ? 0 : -EBADMSG;
 }
 
-/* ---- Asking ---- */
+/* ---- Query ---- */
 
 static int put_rows(struct store *store, const struct storing *self)
 {
@@ -133,7 +133,7 @@ static int put_rows(struct store *store, const struct storing *self)
 	return r < 0 ? r : store_commit(store);
 }
 
-/* @path: in a folder of its own. */
+/* @path: in its own folder. */
 static int write_recording(const char *path, const struct storing *self)
 {
 	static const struct run_row row = { .command = "",
@@ -180,7 +180,7 @@ static int prepare_recording(const char *root, void **ret)
 		else
 			done(self);
 	}
-	/* What is open stays there until it is closed. */
+	/* An open file stays until it is closed. */
 	(void)unlink(path);
 	(void)rmdir(folder);
 	return r;

@@ -6,7 +6,7 @@
 #include "bench/hot.h"
 #include "tests/unit/stacks_home.h"
 
-/* Beside the registers and the stack, a sample has the frames that libdwfl found. */
+/* Skip the frames that libdwfl found, after registers and stack. */
 static bool skip_frames(struct stacks_file *file)
 {
 	uint64_t n = stacks_get(file);

@@ -27,7 +27,7 @@ struct options {
 	size_t n_samples;
 };
 
-/* A function's place in a module's file. */
+/* A function's position in a module's file. */
 struct used_function {
 	uint64_t start, fde, cie; /* address; file offsets */
 };
@@ -49,7 +49,7 @@ struct keeper {
 	struct native_process *process;
 	struct native_stack stack;
 	struct oracle oracle;
-	struct id_map places; /* looked up in what is kept so far */
+	struct id_map places; /* addresses of the stacks kept so far */
 	struct used_module used[MAX_MODULES];
 	size_t n_used;
 };
@@ -73,7 +73,7 @@ static int open_keeper(struct keeper *keeper, pid_t pid)
 	return r;
 }
 
-/* ---- Which samples ---- */
+/* ---- Choose samples ---- */
 
 static bool is_comparable(const struct native_stack *stack)
 {
@@ -100,7 +100,7 @@ static int count_new(struct keeper *keeper, bool add, size_t *ret)
 	return 0;
 }
 
-/* The sample that shows most places not yet kept; *ret is dumps->n where none does. */
+/* The sample with most new addresses; *ret is dumps->n if there is none. */
 static int find_best(struct keeper *keeper, const struct dumps *dumps, size_t *ret)
 {
 	size_t most = 0, n;
@@ -123,7 +123,7 @@ static int find_best(struct keeper *keeper, const struct dumps *dumps, size_t *r
 	return 0;
 }
 
-/* ---- What they need ---- */
+/* ---- Collect what they need ---- */
 
 static int use_module(struct keeper *keeper, struct module *module, struct used_module **ret)
 {
@@ -188,7 +188,7 @@ static int use_place(struct keeper *keeper, uint64_t lookup)
 	return 0;
 }
 
-/* ---- Writing ---- */
+/* ---- Write ---- */
 
 static void put_piece(struct stacks_file *file, const struct used_module *used, uint64_t offset, size_t n)
 {
@@ -196,7 +196,7 @@ static void put_piece(struct stacks_file *file, const struct used_module *used, 
 	stacks_put_bytes(file, used->image + offset, n);
 }
 
-/* A CIE or FDE, with its word of length. */
+/* A CIE or FDE with its length. */
 static void put_entry(struct stacks_file *file, const struct used_module *used, uint64_t offset)
 {
 	uint32_t n_bytes;
@@ -205,7 +205,7 @@ static void put_entry(struct stacks_file *file, const struct used_module *used, 
 	put_piece(file, used, offset, sizeof n_bytes + n_bytes);
 }
 
-/* The headers, made to have no sections. */
+/* Headers changed to have no sections. */
 static void put_headers(struct stacks_file *file, const struct used_module *used)
 {
 	Elf64_Ehdr header;
@@ -225,10 +225,10 @@ static int compare_functions(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* .eh_frame_hdr with the needed functions alone. Source: LSB Core 5.0, 10.6.2. */
+/* .eh_frame_hdr with only the needed functions. Source: LSB Core 5.0, 10.6.2. */
 static void put_table(struct stacks_file *file, struct used_module *used)
 {
-	/* The entries' addresses of FDEs: they lie in the header's own segment. */
+	/* Addresses of FDEs in the entries are in the header's own segment. */
 	int64_t shift = (int64_t)(used->hdr_address - used->hdr_offset);
 	size_t n_bytes = 12 + 8 * used->n_functions;
 	CLEANUP(freep) uint8_t *table = calloc(1, n_bytes);
@@ -308,7 +308,7 @@ static void put_mappings(struct stacks_file *file, struct keeper *keeper)
 	}
 }
 
-/* Of a stack that was walked to its end: what lies behind is the program's arguments and environment. */
+/* For a stack unwound to its end: the program's arguments and environment come after it. */
 static size_t used_bytes(const struct native_stack *stack, const struct sample *sample)
 {
 	uint64_t end = stack->frames[stack->n_frames - 1].cfa;

@@ -39,7 +39,7 @@ static int by_value(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-/* Rounds that take so long mostly: the fastest ones may have been timed wrongly, or be no measure of the rest. */
+/* The usual duration of a round: the fastest rounds may be mistimed or unrepresentative. */
 static unsigned long rounds_of(double seconds)
 {
 	enum { TRIES = 201, ROUNDS = 20000 };

@@ -43,7 +43,7 @@ static void read_samples(const char *path, struct samples *ret)
 	sqlite3_close(db);
 }
 
-/* So much later each round is than the one before. */
+/* Each round is this much later than the one before. */
 static uint64_t span_ns(const struct samples *samples)
 {
 	uint64_t first = UINT64_MAX, last = 0;

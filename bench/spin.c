@@ -16,7 +16,7 @@
 struct gaps {
 	double seconds, stolen, stolen_short; /* all in seconds */
 	uint64_t n;
-	double median; /* seconds; of gaps of 10 to 400 us */
+	double median; /* of gaps from 10 to 400 us, in seconds */
 };
 
 enum { FIRST_BIN = 40, N_BINS = 1600, BINS_A_US = 4 };
@@ -43,7 +43,7 @@ static uint64_t counter(void)
 #endif
 }
 
-/* Ticks of the counter a second, over a tenth of one. */
+/* Counter ticks per second, measured over a tenth of a second. */
 static double ticks_a_second(void)
 {
 	double start = now();
@@ -54,7 +54,7 @@ static double ticks_a_second(void)
 	return (double)(counter() - ticks) / (now() - start);
 }
 
-/* Of gaps by length. The end of the bin that the middle one is in; 0: there are none. */
+/* Median of gaps by length: the end of the middle one's bin; 0: no gaps. */
 static double median_of(const uint64_t *bins)
 {
 	uint64_t n = 0, below = 0;
@@ -67,7 +67,7 @@ static double median_of(const uint64_t *bins)
 	return n ? (double)i / (BINS_A_US * 1e6) : 0;
 }
 
-/* spin - run for so long and report what was taken. Callable from Python by ctypes. */
+/* spin - run for a time and report stolen time. Callable from Python through ctypes. */
 void spin(double seconds, struct gaps *ret)
 {
 	double rate = ticks_a_second();

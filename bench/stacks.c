@@ -18,7 +18,7 @@
 
 enum {
 	N_FUNCTIONS = 20000,
-	N_CALLEES = 12, /* of a function */
+	N_CALLEES = 12, /* per function */
 	N_MODULES = 50,
 	FIRST_PID = 1000,
 	MIN_DEPTH = 10,
@@ -33,7 +33,7 @@ struct maker {
 	int64_t n_stacks;
 	unsigned n_threads;
 	int64_t path[MAX_DEPTH + 1], functions[MAX_DEPTH + 1]; /* by depth, outermost first */
-	uint32_t n_called[MAX_DEPTH + 1];                      /* [d]: by what stands at depth d - 1 */
+	uint32_t n_called[MAX_DEPTH + 1];                      /* [d]: calls by the function at depth d - 1 */
 	unsigned depth;
 };
 
@@ -135,7 +135,7 @@ static void call(struct maker *maker)
 	maker->n_called[maker->depth] = 0;
 }
 
-/* Out by one to four calls, in again about as far. */
+/* Return from one to four calls, and call about as many again. */
 static void next_stack(struct maker *maker)
 {
 	unsigned out = 1 + next_random(maker, 4), in = 1 + next_random(maker, 3);

@@ -24,12 +24,12 @@
 
 enum {
 	N_WARM_UP = 64,
-	N_ROUNDS = 9,            /* of each measurement; the median counts */
-	N_HOT_WALKS = 5000,      /* of one dump, in a round */
-	EVICT_BYTES = 512 << 20, /* more than any cache's share */
+	N_ROUNDS = 9,            /* per measurement; the median counts */
+	N_HOT_WALKS = 5000,      /* of one dump, per round */
+	EVICT_BYTES = 512 << 20, /* larger than any cache */
 };
 
-/* What ours is unwound with. */
+/* State of our unwinder. */
 struct ours {
 	struct module_table *modules;
 	struct address_space *space;
@@ -63,7 +63,7 @@ static struct spread spread_of(double *values, size_t n)
 	return (struct spread){ values[n / 2], values[0], values[n - 1] };
 }
 
-/* ---- Measuring ---- */
+/* ---- Measure ---- */
 
 static void ours_done(struct ours *ours)
 {
@@ -100,7 +100,7 @@ static uint64_t page_faults(void)
 	return (uint64_t)usage.ru_minflt + (uint64_t)usage.ru_majflt;
 }
 
-/* Unwind every dump once; CPU time of all, and the frames met. */
+/* Unwind every dump once; returns CPU time and number of frames. */
 static int pass(struct ours *ours, const struct dumps *dumps, uint64_t *ret_ns, uint64_t *ret_frames)
 {
 	uint64_t start = cpu_ns(), n_frames = 0;
@@ -121,8 +121,7 @@ static int pass(struct ours *ours, const struct dumps *dumps, uint64_t *ret_ns, 
 }
 
 /*
- * Have the caches full of something else. However many dumps there are, what is touched of them may be few
- * enough lines to stay there from one round to the next.
+ * Fill the caches with other data. The touched lines of all dumps may be few enough to stay cached from round to round.
  */
 static void evict(void)
 {
@@ -140,7 +139,7 @@ static void evict(void)
 	__asm__ volatile("" : : "r"(sum));
 }
 
-/* @evicts: each round begins with none of it in the caches; else with what the round before has left there. */
+/* @evicts: each round starts with cold caches; otherwise with what the last round left. */
 static int measure_streamed(struct ours *ours, const struct dumps *dumps, bool evicts, struct spread *ret)
 {
 	double values[N_ROUNDS];
@@ -161,8 +160,7 @@ static int measure_streamed(struct ours *ours, const struct dumps *dumps, bool e
 }
 
 /*
- * Every dump once with nothing known, ours begun anew each time: opening the files
- * and compiling included. Leaves ours warm.
+ * Unwind every dump once with a new unwinder each time, including opening files and compiling rows. Leaves ours warm.
  */
 static int measure_first(struct ours *ours, pid_t pid, const struct dumps *dumps, struct spread *ret,
 			 uint64_t *ret_faults)
@@ -188,13 +186,13 @@ static int measure_first(struct ours *ours, pid_t pid, const struct dumps *dumps
 	return 0;
 }
 
-/* ---- What memory alone takes ---- */
+/* ---- Cost of memory alone ---- */
 
-/* Where the return addresses stand that ours found in each dump: what any unwinder must read. */
+/* Positions of the return addresses found in each dump: any unwinder must read them. */
 struct footprint {
-	uint32_t *offsets; /* from the dump's beginning, dump after dump */
+	uint32_t *offsets; /* relative to the dump's start, dump after dump */
 	size_t n, allocated;
-	size_t *ends; /* of each dump's, in offsets */
+	size_t *ends; /* end of each dump in offsets */
 };
 
 static void footprint_done(struct footprint *footprint)
@@ -221,7 +219,7 @@ static int add_footprint(const struct native_stack *stack, struct footprint *foo
 	return 0;
 }
 
-/* @ret: zeroed; ended with footprint_done(), also after an error. */
+/* @ret: zeroed; call footprint_done() also after an error. */
 static int find_footprint(struct ours *ours, const struct dumps *dumps, struct footprint *ret)
 {
 	int r = 0;
@@ -238,7 +236,7 @@ static int find_footprint(struct ours *ours, const struct dumps *dumps, struct f
 	return r;
 }
 
-/* A dump's words, as if told where they are; those of the next are asked for meanwhile. */
+/* Read a dump's words at known positions, while prefetching those of the next dump. */
 static void read_words(const struct dumps *dumps, const struct footprint *footprint, size_t dump)
 {
 	size_t start = dump > 0 ? footprint->ends[dump - 1] : 0, end = footprint->ends[dump];
@@ -249,7 +247,7 @@ static void read_words(const struct dumps *dumps, const struct footprint *footpr
 		(void)*(const volatile uint8_t *)(dumps->samples[dump].stack + footprint->offsets[i]);
 }
 
-/* All lines up to the last of a dump's words, in order, asked for as far ahead as pays. */
+/* Read all lines up to the dump's last word in order, with a useful prefetch distance. */
 static void read_lines(const struct dumps *dumps, const struct footprint *footprint, size_t dump)
 {
 	enum { LINE_BYTES = 64, PREFETCH_BYTES = 4096, BEGINNING_BYTES = 2048 };
@@ -281,7 +279,7 @@ static struct spread measure_reading(const struct dumps *dumps, const struct foo
 	return spread_of(values, N_ROUNDS);
 }
 
-/* One dump again and again, a complete stack of the usual depth. */
+/* Find a complete stack of the usual depth, to unwind repeatedly. */
 static int find_usual(struct ours *ours, const struct dumps *dumps, double usual_frames, size_t *ret)
 {
 	double best = 1e9;
@@ -342,19 +340,19 @@ static struct spread measure_libdwfl(struct oracle *oracle, const struct dumps *
 	return spread_of(values, ROUNDS);
 }
 
-/* ---- Comparing ---- */
+/* ---- Compare ---- */
 
 struct agreement {
-	uint64_t n_frames, n_equal;  /* of the longer of two stacks; same pc and sp */
+	uint64_t n_frames, n_equal;  /* of the longer stack; equal pc and sp */
 	uint64_t n_compared;         /* samples */
-	uint64_t n_guessed;          /* samples left out: with code that has no CFI */
-	uint64_t n_all, n_all_equal; /* frames of all samples, those included */
+	uint64_t n_guessed;          /* samples skipped, with code without CFI */
+	uint64_t n_all, n_all_equal; /* frames of all samples, including skipped ones */
 	uint64_t by_end[STACK_N_ENDS];
 };
 
 /*
- * Left out is what libdwfl only guesses, by the frame pointer: code without CFI
- * (a JIT's), and rules that lead below the stack pointer, where no dump reaches.
+ * Skip what libdwfl only guesses from the frame pointer: code without CFI (a JIT's), and rules that lead below the
+ * stack pointer, outside the dump.
  */
 static bool is_comparable(const struct native_stack *ours)
 {
@@ -397,9 +395,9 @@ static int measure_agreement(struct ours *ours, struct oracle *oracle, const str
 	return 0;
 }
 
-/* ---- Half of it ---- */
+/* ---- Half dumps ---- */
 
-/* Frames of a stack that are those of another one, from the leaf on. */
+/* Number of equal frames of two stacks, from the leaf on. */
 static size_t count_equal(const struct native_stack *stack, const struct native_stack *whole)
 {
 	size_t n = 0, max = MIN(stack->n_frames, whole->n_frames);
@@ -410,8 +408,8 @@ static size_t count_equal(const struct native_stack *stack, const struct native_
 }
 
 /*
- * With half of each dump captured, how many of the frames found are those that are found with all of it? What is
- * learnt of whole dumps is kept from the unwinder of the halves. Of dumps that reach the thread's start only.
+ * With half of each dump, the share of found frames that are right. The halves' unwinder learns nothing from whole
+ * dumps. Uses only dumps that reach the thread's start.
  */
 static int measure_halves(struct ours *whole, struct ours *half, const struct dumps *dumps, double *ret)
 {
@@ -436,7 +434,7 @@ static int measure_halves(struct ours *whole, struct ours *half, const struct du
 	return 0;
 }
 
-/* ---- The report ---- */
+/* ---- Report ---- */
 
 static void print_spread(const char *name, const struct spread *spread)
 {
@@ -467,7 +465,7 @@ static int replay(const struct dump_options *options, const struct dumps *dumps,
 	int r;
 
 	r = measure_first(ours, options->pid, dumps, &first, &n_faults);
-	/* Where a search for a return address fails, it is made less and less often. */
+	/* Failing searches for return addresses become less and less frequent. */
 	for (unsigned i = 0; i < N_WARM_UP && r >= 0; i++)
 		r = pass(ours, dumps, &warm_ns, &n_frames);
 	if (r >= 0)

@@ -37,7 +37,7 @@ static inline uint64_t exercise_mix_frames(const struct py_frames *frames, size_
 	return hash;
 }
 
-/* What is asked about frames once they are known. */
+/* Query known frames. */
 static inline uint64_t exercise_known(struct py_runtime *runtime, const struct py_frames *frames, size_t first,
 				      uint64_t hash)
 {
@@ -47,7 +47,7 @@ static inline uint64_t exercise_known(struct py_runtime *runtime, const struct p
 	return exercise_mix(hash, py_callers_stay(runtime, innermost, frames->n - first));
 }
 
-/* Variables, without an end of time. */
+/* Read variables without a time limit. */
 static inline uint64_t exercise_locals(struct py_runtime *runtime, const struct py_frame *frame, uint64_t hash)
 {
 	struct py_locals locals = { 0 };
@@ -73,7 +73,7 @@ static inline uint64_t exercise_names(struct py_runtime *runtime, uint64_t hash)
 	return hash;
 }
 
-/* A set of weak references that every interpreter with threads has: threading._dangling.data. */
+/* Find a set of weak references that every interpreter with threads has: threading._dangling.data. */
 static inline int exercise_find_set(struct py_runtime *runtime, struct item_walk *ret)
 {
 	uint64_t interpreter, module, references, set;
@@ -107,7 +107,7 @@ static inline uint64_t exercise_set(struct py_runtime *runtime, uint64_t hash)
 	return exercise_mix(hash, (uint64_t)(int64_t)r);
 }
 
-/* One evaluation; its frames are appended. */
+/* Walk one evaluation and append its frames. */
 static inline uint64_t exercise_walk(struct py_runtime *runtime, uint64_t top, struct py_frames *frames,
 				     uint64_t *ret_outer, uint64_t hash)
 {
@@ -132,7 +132,7 @@ static inline void exercise_prefetch(struct py_runtime *runtime, const struct py
 	py_prefetch(runtime, addresses, n);
 }
 
-/* An anchor out of its bytes, as captured ones are read; in a piece of memory of just that size. */
+/* Parse an anchor from its bytes like captured ones, in memory of exactly that size. */
 static inline uint64_t exercise_parse(struct py_runtime *runtime, struct remote *remote, uint64_t address,
 				      uint64_t hash)
 {
@@ -166,7 +166,7 @@ static inline uint64_t exercise_thread(struct py_runtime *runtime, struct remote
 		hash = exercise_mix(hash, py_is_outermost(runtime, &anchors[i]));
 		hash = exercise_walk(runtime, anchors[i].top, &frames, &top, hash);
 	}
-	if (top != 0) /* what stands below all frames of a thread */
+	if (top != 0) /* 0 below all frames of a thread */
 		hash = exercise_walk(runtime, top, &frames, &top, hash);
 	for (size_t i = 0; i < MIN(frames.n, (size_t)EXERCISE_MAX_LOCALS); i++)
 		hash = exercise_locals(runtime, &frames.frames[i], hash);
@@ -175,8 +175,8 @@ static inline uint64_t exercise_thread(struct py_runtime *runtime, struct remote
 }
 
 /*
- * Everything that is asked about samples. The hash tells whether all answers are the same.
- * @remote: what the runtime was opened on.
+ * Run every query of a sample. The hash shows whether all results are equal.
+ * @remote: memory of the opened runtime.
  */
 static inline uint64_t exercise(const struct memory_image *image, struct remote *remote, struct py_runtime *runtime)
 {

@@ -150,7 +150,7 @@ static void change_bytes(uint8_t *bytes, const uint8_t *data, size_t n_bytes)
 		bytes[(size_t)(data[i] << 8 | data[i + 1]) % n_base_bytes] = data[i + 2];
 }
 
-/* Small numbers refer to rows, the last few are the ends of the range. */
+/* Small numbers refer to rows; the last few are the extremes of the range. */
 static int64_t number(uint8_t byte)
 {
 	static const int64_t ends[] = { -1, INT64_MIN, INT64_MAX, INT32_MAX, (int64_t)INT32_MAX + 1, INT64_C(1) << 32 };
@@ -170,7 +170,7 @@ static void change_cells(const uint8_t *data, size_t n_bytes)
 		sqlite3_prepare_v2(db, updates[data[i] % N_ELEMENTS(updates)], -1, &update, NULL);
 		sqlite3_bind_int64(update, 1, number(data[i + 1]));
 		sqlite3_bind_int64(update, 2, number(data[i + 2]));
-		sqlite3_step(update); /* a row that the schema forbids stays as it was */
+		sqlite3_step(update); /* a row that violates the schema stays unchanged */
 		sqlite3_finalize(update);
 	}
 	sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
@@ -184,7 +184,7 @@ static void hear(void *data, const char *sentence)
 		abort();
 }
 
-/* Whether it is sound; false, too, where it cannot be opened. */
+/* Whether the file is undamaged; false also if it cannot be opened. */
 static bool is_sound(const char *name)
 {
 	struct check_result result = { .n_wrong = 1 };

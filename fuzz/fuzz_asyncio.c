@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 	image.symbols.asyncio = asyncio;
 	if (image_open(&image, &image.base, version, &runtime) < 0)
 		return 0;
-	/* Once to learn; what is remembered must change no answer. */
+	/* The first run learns; remembered data must not change the results. */
 	exercise_tasks(&image, runtime);
 	if (exercise_tasks(&image, runtime) != exercise_tasks(&image, runtime))
 		abort();

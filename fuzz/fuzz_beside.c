@@ -31,7 +31,7 @@ static void put_word(uint8_t *at, uint32_t word)
 		at[i] = (uint8_t)(word >> (24 - 8 * i));
 }
 
-/* The magic number's last bit says in which order of bytes words are added. */
+/* The magic number's last bit gives the byte order of the checksum. */
 static void add_up(const uint8_t *at, size_t n, bool big_end, uint32_t sums[2])
 {
 	for (size_t i = 0; i + 8 <= n; i += 8) {
@@ -72,7 +72,7 @@ static void keep_file(const char *path, struct bytes *ret)
 	recording_must(read_file(path, RECORDING_MAX_BYTES, (char **)&ret->at, &ret->n) == 0 && ret->n > 0, path);
 }
 
-/* While a change is under way, both kinds of file are there to be taken. */
+/* During a transaction, both kinds of files exist and can be copied. */
 static void make_files(void)
 {
 	static const char change[] = "BEGIN; UPDATE run SET command = 'changed'; UPDATE stack_total SET samples = 1;"
@@ -103,7 +103,7 @@ static void make_files(void)
 	recording_remove();
 }
 
-/* The caller's. */
+/* The caller owns the result. */
 static struct bytes changed(const struct bytes *base, unsigned how, const uint8_t *data, size_t n)
 {
 	struct bytes made = { .n = how & 2 ? n : base->n };
@@ -129,7 +129,7 @@ static void read_it(void)
 	sqlite3_close(db);
 }
 
-/* name: a file that was there before and has to be there after. */
+/* name: a file that existed before and must exist afterwards. */
 static void check_kept(const char *name, const struct bytes *kept)
 {
 	if (kept->at)

@@ -23,7 +23,7 @@ static void must(bool condition)
 		abort();
 }
 
-/* What a sample cannot be (a time of 0) may stand in a block, but not be made one again. */
+/* A block may contain invalid samples (a time of 0), but encoding them fails. */
 static void check_rows(void)
 {
 	size_t n = MIN(block.n_rows, (size_t)BLOCK_ROWS), n_bytes;
@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 	crc = (uint32_t)crc32(0, bytes + BODY_AT, (uInt)(n_bytes - BODY_AT));
 	memcpy(bytes + CRC_AT, &crc, sizeof crc);
 	if (block_open(&block, bytes, n_bytes) == 0) {
-		/* Columns by themselves first, each of which may need another. */
+		/* First load single columns, each of which may need another one. */
 		for (unsigned i = 0; i < BLOCK_N_COLUMNS; i++)
 			block_load(&block, BLOCK_HAS(i));
 		if (block.loaded == BLOCK_ALL)

@@ -24,7 +24,7 @@ enum {
 	N_PLACES = 24,
 };
 
-static uint64_t checksum; /* so that what is read is used */
+static uint64_t checksum; /* keeps the compiler from dropping the reads */
 
 struct fixture {
 	struct module_table *modules;
@@ -41,7 +41,7 @@ static void must(int r)
 		abort();
 }
 
-/* The file as a module that is mapped from its first byte on. False: not an ELF file. */
+/* Treat the file as a module that is mapped from its first byte on. False: not an ELF file. */
 static bool map_file(struct fixture *fixture, const uint8_t *image, size_t n_bytes)
 {
 	const struct mapping_source source = {
@@ -68,7 +68,7 @@ static uint64_t word(const uint8_t *from)
 	return value;
 }
 
-/* Callers' registers too: they hang on rows of other frames. */
+/* Also read callers' registers: they depend on rows of other frames. */
 static void ask(struct native_stack *stack)
 {
 	uint64_t value, bytes[8];
@@ -116,7 +116,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 
 	if (n_bytes <= HEADER_BYTES)
 		return 0;
-	/* Blocks of their own size, so that the sanitizer sees every step beyond. */
+	/* Blocks of exact size, so that the sanitizer detects every overrun. */
 	image = malloc(n_bytes - HEADER_BYTES);
 	stack = malloc(STACK_BYTES);
 	if (!image || !stack)

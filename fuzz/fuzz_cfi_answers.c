@@ -37,11 +37,11 @@ enum {
 	WITHOUT_HEAD = 0x8000,
 };
 
-static uint64_t checksum; /* so that what is read is used */
+static uint64_t checksum; /* keeps the compiler from dropping the reads */
 
 struct fixture {
 	struct cfi_client *client;
-	int other; /* end of the client's socket */
+	int other; /* the client's end of the socket */
 	uint8_t *image, *stack;
 	struct module_table *modules;
 	struct address_space *space;
@@ -57,9 +57,9 @@ static void must(int r)
 		abort();
 }
 
-/* ---- The other end ---- */
+/* ---- Worker ---- */
 
-/* All that it will ever say is said before it is asked: as much as a socket holds. */
+/* Write all answers before any question: as much as the socket holds. */
 static void say(int socket, const uint8_t *data, size_t n_bytes)
 {
 	struct cursor from = { .at = data, .end = data + n_bytes };
@@ -88,7 +88,7 @@ static void start_client(struct fixture *fixture, const uint8_t *data, size_t n_
 	must(cfi_client_over(ends[0], PATIENCE_MS, &fixture->client));
 }
 
-/* ---- The recorder ---- */
+/* ---- Recorder ---- */
 
 static void read_segments(struct elf_file *elf)
 {
@@ -139,7 +139,7 @@ static void walk(struct fixture *fixture, uint64_t pc)
 				checksum += value;
 }
 
-/* The file as a module that is mapped from its first byte on. */
+/* Treat the file as a module that is mapped from its first byte on. */
 static void walk_all(struct fixture *fixture, struct elf_file *elf, uint32_t offset)
 {
 	const struct mapping_source source = {
@@ -192,7 +192,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 	if (n_bytes <= HEADER_BYTES)
 		return 0;
 	memcpy(&offset, data, sizeof offset);
-	/* Blocks of their own size, so that the sanitizer sees every step beyond. */
+	/* Blocks of exact size, so that the sanitizer detects every overrun. */
 	fixture.image = calloc(1, IMAGE_BYTES);
 	fixture.stack = malloc(STACK_BYTES);
 	if (!fixture.image || !fixture.stack)
@@ -208,7 +208,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 	}
 	cfi_client_troubles(fixture.client, &troubles);
 	if (troubles.n_deaths > 1)
-		abort(); /* there was one process */
+		abort(); /* the worker can die only once */
 	end(&fixture);
 	return 0;
 }

@@ -63,7 +63,7 @@ static sqlite3 *make_db(enum side side, const uint8_t *data, size_t size)
 	return db;
 }
 
-/* Two functions, one of which calls itself, in two processes. */
+/* Add two functions, one of them recursive, in two processes. */
 static int add(struct compare *compare, enum side side, const char *name, const uint8_t *data, size_t size)
 {
 	struct profile_frame frames[] = {

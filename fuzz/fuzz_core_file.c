@@ -14,7 +14,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
-/* What is promised of one that was read: reads all there is. */
+/* Read everything that a parsed core file promises. */
 static void check(const struct core_file *core)
 {
 	size_t n_characters = strlen(core->name) + strlen(core->command);

@@ -10,7 +10,7 @@ enum { MAX_FOUND = 64 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
-/* Answers must make sense, whatever memory says. */
+/* Results must be valid whatever the memory contains. */
 static void check_codes(struct py_runtime *runtime)
 {
 	const struct py_code *code;
@@ -23,7 +23,7 @@ static void check_codes(struct py_runtime *runtime)
 	}
 }
 
-/* Code objects around addresses just outside of those that are known. */
+/* Search code objects at addresses just outside known ones. */
 static void find_codes(struct py_runtime *runtime)
 {
 	size_t n = MIN(py_code_count(runtime), (size_t)MAX_FOUND);
@@ -42,7 +42,7 @@ static void find_codes(struct py_runtime *runtime)
 	}
 }
 
-/* Among words of the image, which point into it. */
+/* Search among words of the image that point into it. */
 static void find_lock(struct py_runtime *runtime, const uint8_t *data, size_t n_bytes)
 {
 	uint64_t words[256] = { 0 };
@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 	image_parse(&image, data, n_bytes);
 	if (image_open(&image, &image.base, version, &runtime) < 0)
 		return 0;
-	/* Once to learn; then twice: codes are known, and must be found again. */
+	/* The first run learns code objects; the next two must give equal results. */
 	exercise(&image, &image.base, runtime);
 	if (exercise(&image, &image.base, runtime) != exercise(&image, &image.base, runtime))
 		abort();

@@ -49,7 +49,7 @@ static void check_map(const struct dialect *dialect)
 		abort();
 }
 
-/* The one exception is told in dialect.c. */
+/* dialect.c explains the one exception. */
 static void check_left_alone(const struct dialect *dialect)
 {
 	sqlite3 *db = NULL;

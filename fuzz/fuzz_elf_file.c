@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 	char text[2 * BUILD_ID_MAX + 1];
 	uint64_t a, b;
 
-	/* A copy of its own, so that a read past its end is noticed. */
+	/* An exact copy, so that the sanitizer detects a read past its end. */
 	if (!image)
 		return 0;
 	memcpy(image, data, n_bytes);

@@ -30,7 +30,7 @@ static bool skip_bytes(struct decoder *decoder, size_t n)
 	return true;
 }
 
-/* Six bits a byte, lowest first; as 32-bit arithmetic has it. */
+/* Six bits per byte, lowest first, in 32-bit arithmetic. */
 static bool take_varint(struct decoder *decoder, uint32_t *ret)
 {
 	const uint8_t *from = decoder->at;
@@ -66,7 +66,7 @@ static struct py_position line_alone(int64_t line)
 	return (struct py_position){ valid_line(line), valid_line(line), -1, -1 };
 }
 
-/* What the 31 bits of a number say; columns are one larger, so that 0 is none. */
+/* A long entry in 31-bit numbers; columns are stored plus one, so that 0 means none. */
 static bool take_long(struct decoder *decoder, struct py_position *ret)
 {
 	uint32_t n_lines, column, end_column;
@@ -81,7 +81,7 @@ static bool take_long(struct decoder *decoder, struct py_position *ret)
 	return true;
 }
 
-/* One entry. False: the table ends within it. */
+/* Decode an entry. False: the table ends inside it. */
 static bool take_entry(struct decoder *decoder, unsigned kind, struct py_position *ret)
 {
 	const uint8_t *bytes = decoder->at;
@@ -101,7 +101,7 @@ static bool take_entry(struct decoder *decoder, unsigned kind, struct py_positio
 		return false;
 	decoder->line += kind < 10 ? 0 : kind - 10;
 	*ret = line_alone(decoder->line);
-	/* Where a damaged table has the high bit set, as the interpreter has it: ored. */
+	/* In a damaged table the high bit may be set; combine with OR like the interpreter. */
 	ret->column = kind < 10 ? (int)(8 * kind) | bytes[0] / 16 : bytes[0];
 	ret->end_column = kind < 10 ? ret->column + bytes[0] % 16 : bytes[1];
 	return true;
@@ -110,7 +110,7 @@ static bool take_entry(struct decoder *decoder, unsigned kind, struct py_positio
 struct lines {
 	struct py_position of_unit[MAX_UNITS];
 	size_t n;
-	struct py_position after; /* what all units behind these have */
+	struct py_position after; /* position of all units after these */
 };
 
 static void put_units(struct lines *lines, size_t n_units, struct py_position position)
@@ -134,7 +134,7 @@ static void decode_locations(const uint8_t *table, size_t n_bytes, int first_lin
 	}
 }
 
-/* A pair says how much bytecode has the line before it; the last line goes on for ever. */
+/* A pair gives the bytecode size of the line before it; the last line has no end. */
 static void decode_deltas(const uint8_t *table, size_t n_bytes, int first_line, bool is_signed, struct lines *lines)
 {
 	int64_t line = first_line;
@@ -158,7 +158,7 @@ static void decode_signed_deltas(const uint8_t *table, size_t n_bytes, int first
 	decode_deltas(table, n_bytes, first_line, true, lines);
 }
 
-/* A pair says how much bytecode has the line that it leads to. */
+/* A pair gives the bytecode size of the line to which it leads. */
 static void decode_ranges(const uint8_t *table, size_t n_bytes, int first_line, struct lines *lines)
 {
 	int64_t line = first_line;
@@ -189,7 +189,7 @@ static bool is_same(const struct py_position *a, const struct py_position *b)
 	       a->end_column == b->end_column;
 }
 
-/* The ends of what has one position, and some between: the reader starts from the front for each. */
+/* Query the ends of each position and some units between: the reader starts from the front each time. */
 static bool is_asked(const struct lines *lines, size_t unit)
 {
 	enum { STEP = 61 };
@@ -234,7 +234,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 		return 0;
 	memcpy(&first_line, data, sizeof first_line);
 	n_bytes -= sizeof first_line;
-	table = malloc(n_bytes + 1); /* a copy of its own, so that a read past its end is noticed */
+	table = malloc(n_bytes + 1); /* an exact copy, so that the sanitizer detects a read past its end */
 	if (!table)
 		return 0;
 	memcpy(table, data + sizeof first_line, n_bytes);

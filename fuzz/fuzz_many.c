@@ -60,7 +60,7 @@ static void prepare(void)
 	atexit(remove_files);
 }
 
-/* Some thousand steps: what is asked may have no end. */
+/* Limit the steps, because a query may run for ever. */
 static int tire(void *data)
 {
 	unsigned *n = data;
@@ -68,7 +68,7 @@ static int tire(void *data)
 	return ++*n > MAX_STEPS;
 }
 
-/* What changes more than the file, or takes long, is not tried. */
+/* Deny what changes more than the file, or takes long. */
 static int permit(void *data, int action, const char *a, const char *b, const char *c, const char *d)
 {
 	(void)data;

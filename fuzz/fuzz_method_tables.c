@@ -23,7 +23,7 @@ enum { DATA_START = 0x1000, CODE_START = 0x100000, CODE_BYTES = 0x10000 };
 
 static const struct method_file file_names = { .stem = "stem", .package = "package" };
 
-/* All names must be printable as they are found. */
+/* All found names must be printable. */
 static void format_all(const struct method_tables *tables)
 {
 	const struct method *method;
@@ -38,7 +38,7 @@ static void format_all(const struct method_tables *tables)
 	}
 }
 
-/* Code that stores into tables is looked for in extensions only, some structures in interpreters only. */
+/* Extensions are also scanned for code that stores into tables, interpreters for further structures. */
 static void scan(const struct image *image, bool is_interpreter)
 {
 	CLEANUP(method_tables_freep) struct method_tables *tables = NULL;

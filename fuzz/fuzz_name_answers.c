@@ -57,7 +57,7 @@ static int take_generated(void *data, const struct new_frame *frame, const struc
 	return 0;
 }
 
-/* All that it will ever say is said before it is asked: as much as a socket holds. */
+/* Write all answers before any question: as much as the socket holds. */
 static int answer(const uint8_t *data, size_t n_bytes, struct name_client **ret, int *ret_other)
 {
 	int ends[2], room = 1 << 20;

@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 
 	expect(perf_map_add(&whole, text, n_bytes, 0) == 0);
 	expect(perf_map_add(&cut, text, n_first, 0) == 0);
-	expect(code_ranges_find(&cut.ranges, 0x1000, 0, &found) == 0); /* sorts what is there */
+	expect(code_ranges_find(&cut.ranges, 0x1000, 0, &found) == 0); /* sorts the ranges */
 	expect(perf_map_add(&cut, text + n_first, n_bytes - n_first, 1) == 0);
 	compare(&whole, &cut);
 	return 0;

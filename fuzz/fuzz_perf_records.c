@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
 enum { RING_BYTES = 1 << 17 };
 
-static uint64_t checksum; /* so that the reading is not optimised away */
+static uint64_t checksum; /* keeps the compiler from dropping the reads */
 
 static void touch(const void *bytes, size_t n_bytes)
 {
@@ -24,7 +24,7 @@ static void touch(const void *bytes, size_t n_bytes)
 		checksum += ((const uint8_t *)bytes)[i];
 }
 
-/* Everything an event points to must be readable. */
+/* Read everything an event points to. */
 static void touch_event(const struct capture_event *event)
 {
 	switch (event->type) {
@@ -46,7 +46,7 @@ static void touch_event(const struct capture_event *event)
 	}
 }
 
-/* Once more in a block of its own size, where the sanitizer sees every step beyond. */
+/* Decode again in a block of exact size, where the sanitizer detects every overrun. */
 static void decode_alone(const struct perf_event_header *record, unsigned format)
 {
 	struct perf_event_header *copy = malloc(record->size);

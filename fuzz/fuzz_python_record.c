@@ -46,7 +46,7 @@ static void run_on_image(const uint8_t *data, size_t n_bytes)
 	if (image_open(&image, &image.base, version, &runtime) < 0)
 		return;
 	if (bpf_here_watch(&image, runtime))
-		for (size_t i = 0; i < 2 * IMAGE_N_THREADS; i++) { /* each twice: it is known then */
+		for (size_t i = 0; i < 2 * IMAGE_N_THREADS; i++) { /* each one twice: the second time it is known */
 			const struct python_record *record = bpf_here_run(image.threads[i / 2]);
 
 			if (record)
@@ -55,7 +55,7 @@ static void run_on_image(const uint8_t *data, size_t n_bytes)
 	py_runtime_free(runtime);
 }
 
-/* What a ring holds, in memory of just that size. False: it is refused. */
+/* Decode the ring's contents in memory of exact size. False: rejected. */
 static bool decode(const uint8_t *data, size_t n_bytes, struct python_record *ret)
 {
 	struct perf_event_header header = { .type = PERF_RECORD_SAMPLE };

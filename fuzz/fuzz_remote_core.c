@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 struct core_file {
 	const uint8_t *bytes;
 	uint64_t n_bytes;
-	const uint8_t *headers; /* of n program headers, as many as lie in the file */
+	const uint8_t *headers; /* n program headers, as many as fit in the file */
 	size_t n;
 };
 
@@ -34,7 +34,7 @@ static Elf64_Phdr header_at(const struct core_file *file, size_t i)
 	return header;
 }
 
-/* Some segment has this byte at this address. */
+/* Whether a segment has this byte at this address. */
 static bool holds(const struct core_file *file, uint64_t address, uint8_t byte)
 {
 	for (size_t i = 0; i < file->n; i++) {
@@ -79,7 +79,7 @@ static void ask_all(const struct core_file *file, struct remote *remote)
 	ask(file, remote, UINT64_MAX - READ_BYTES / 2);
 }
 
-/* An opened file has its headers in bounds. */
+/* The headers of an opened file are in bounds. */
 static struct core_file headers_of(const uint8_t *data, size_t n_bytes)
 {
 	struct core_file file = { .bytes = data, .n_bytes = n_bytes };

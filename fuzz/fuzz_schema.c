@@ -21,7 +21,7 @@ static const char *const names[] = {
 	"other_x",
 };
 
-/* What is not ours is copied, too. */
+/* Foreign tables and views are copied, too. */
 static const char others[] =
 	"CREATE TABLE other(x); INSERT INTO other VALUES(1); CREATE VIEW seen AS SELECT x FROM other;"
 	" CREATE INDEX other_x ON other(x)";
@@ -76,7 +76,7 @@ static void change_schema(const char *name, unsigned how, const char *text)
 	sqlite3_close(db);
 }
 
-/* Names that are ours: the recording, its copy, and what SQLite keeps beside that. */
+/* Our files: the recording, its copy, and SQLite's files beside it. */
 static void check_folder(void)
 {
 	DIR *folder = opendir(".");

@@ -58,7 +58,7 @@ static void must(bool condition, const char *what)
 	exit(1);
 }
 
-/* A program calling in circles: every role, kind and inlining is in it. */
+/* A program whose functions call in circles, with every role, kind and inlining. */
 static int put_rows(struct store *store)
 {
 	int r = 0;
@@ -115,7 +115,7 @@ static void remove_files(void)
 	}
 }
 
-/* Small pages make a small file, of which more bytes mean something. */
+/* Small pages make a small file, in which more bytes matter. */
 static void make_base(void)
 {
 	const char *folder = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
@@ -154,7 +154,7 @@ static void change_bytes(const uint8_t *data, size_t n_bytes)
 	write_recording(bytes, n_base_bytes);
 }
 
-/* Small numbers refer to rows, the last few are the ends of the range. */
+/* Small numbers refer to rows; the last few are the extremes of the range. */
 static int64_t number(uint8_t byte)
 {
 	static const int64_t ends[] = { -1, INT64_MIN, INT64_MAX, INT32_MAX, (int64_t)INT32_MAX + 1 };
@@ -171,7 +171,7 @@ static void change_cells(sqlite3 *db, const uint8_t *data, size_t n_bytes)
 		     "update");
 		sqlite3_bind_int64(update, 1, number(data[i + 1]));
 		sqlite3_bind_int64(update, 2, number(data[i + 2]));
-		sqlite3_step(update); /* a row that the schema forbids stays as it was */
+		sqlite3_step(update); /* a row that violates the schema stays unchanged */
 		sqlite3_finalize(update);
 	}
 }
@@ -205,7 +205,7 @@ static void check_profile(sqlite3 *db)
 			abort();
 }
 
-/* The same file's samples, one by one; a connection without their table has none. */
+/* Load the single samples of the file; a connection without the virtual table has none. */
 static void check_samples(sqlite3 *db)
 {
 	static const struct profile_filter filter = { .with_samples = true, .has_since = true, .where = "weight >= 0" };

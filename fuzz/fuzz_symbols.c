@@ -65,7 +65,7 @@ static void look_up_segments(struct symbol_module *module, struct elf_file *elf)
 			look_up(module, segment.address + segment.n_memory_bytes / 32 * n + n);
 }
 
-/* Files are opened so; one in memory is looked up without. It has passed the fence. */
+/* Files on disk are decompressed like this, files in memory are not. The file has passed unpack_limits. */
 static void unpack(struct elf_file *elf)
 {
 	CLEANUP(unpacked_freep) struct unpacked *unpacked = NULL;
@@ -101,7 +101,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 	CLEANUP(freep) uint8_t *image = malloc(MAX(n_bytes, (size_t)1));
 	uint64_t n_unpacked;
 
-	/* A copy of its own, so that a read past its end is noticed. */
+	/* An exact copy, so that the sanitizer detects a read past its end. */
 	if (!image)
 		return 0;
 	memcpy(image, data, n_bytes);

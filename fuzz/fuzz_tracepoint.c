@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 		return 0;
 	n_fields = MIN(data[0], (n_bytes - 1) / FIELD_BYTES);
 	start = 1 + n_fields * FIELD_BYTES;
-	/* In a block of its own size, where the sanitizer sees every step beyond. */
+	/* A block of exact size, where the sanitizer detects every overrun. */
 	raw = malloc(n_bytes - start + (n_bytes == start));
 	if (!raw)
 		return 0;

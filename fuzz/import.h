@@ -39,7 +39,7 @@ static inline void fuzz_import_say(void *data, const char *sentence)
 	fprintf(stderr, "%s\n", sentence);
 }
 
-/* The file can be read, adds up, and has what was counted. */
+/* The file must be readable and consistent, and have the reported counts. */
 static inline void fuzz_import_check(const char *path, const struct import_result *result)
 {
 	struct check_result check;

@@ -18,7 +18,7 @@
 
 enum { RECORDING_MAX_BYTES = 4 << 20, RECORDING_SAMPLES = 60, RECORDING_HEAP_BYTES = 200 << 20 };
 
-/* The current folder is one of ours, so that what a file makes elsewhere in it is noticed. */
+/* The current folder is our own, so that unexpected files in it are detected. */
 static char recording_folder[] = "/tmp/fuzz-recording-XXXXXX";
 static const char recording_path[] = "x.db", recording_copy[] = "copy.db";
 static uint8_t *recording_bytes;
@@ -143,7 +143,7 @@ static inline bool recording_goes_on(void *data, const struct copy_progress *pro
 	return ++*(unsigned *)data < 10000;
 }
 
-/* What info, info --check and report read. */
+/* Read what info, info --check and report read. */
 static inline void recording_read(sqlite3 *db)
 {
 	CLEANUP(profile_freep) struct profile *profile = NULL, *view = NULL;

@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
 enum { MAX_INPUT_BYTES = 16 << 20, MAX_RESIDENT_MB = 900 };
 
-/* Sanitizers have shadows of all memory. */
+/* Sanitizers shadow all memory. */
 #if defined(__SANITIZE_ADDRESS__)
 enum { IS_MEASURED = 0 };
 #elif defined(__has_feature)
