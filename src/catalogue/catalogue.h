@@ -70,7 +70,7 @@ bool catalogue_is_recording(sqlite3 *db);
  *
  * Always attaches information_schema. If the connection's main database is a recording, also
  * the schemas of its views (python ...). Views that an older file does not have become
- * temporary ones, and missing optional tables exist without a row. Existing names remain unchanged.
+ * temporary ones, and missing tables exist without a row. Existing names remain unchanged.
  * The connection may be read-only, and query_only: it is so again afterwards.
  * Call once for a connection. Returns SQLite's result code; the message is the connection's.
  */

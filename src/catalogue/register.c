@@ -103,10 +103,10 @@ static bool is_of_runs(sqlite3 *db, const struct catalogue_table *table)
 	       catalogue_ask(db, "SELECT count(*) FROM main.sqlite_schema WHERE name = ?1", "run") > 0;
 }
 
-/* Our views need these tables: create empty ones if the file lacks them. */
+/* Our views need these tables: create empty ones if the file lacks them, because it is older or has no rows for them. */
 static int add_empty(sqlite3 *db, const struct catalogue_table *table)
 {
-	static const char create[] = "CREATE TABLE IF NOT EXISTS ";
+	const char *create = table->is_optional ? "CREATE TABLE IF NOT EXISTS " : "CREATE TABLE ";
 	char *sql;
 	int code;
 
@@ -130,7 +130,7 @@ int catalogue_add_optional(sqlite3 *db, const char *prefix)
 
 static int add(sqlite3 *db, const struct catalogue_table *table, bool is_recording)
 {
-	if (table->is_optional && is_recording)
+	if (table->kind == CATALOGUE_TABLE && is_recording)
 		return add_empty(db, table);
 	if (table->kind != CATALOGUE_VIEW)
 		return SQLITE_OK;

@@ -18,7 +18,7 @@ enum {
 };
 #define MAX_COUNT 1e15
 enum { KEY_STACK_BYTES = 0x200, KEY_NO_KERNEL, KEY_NO_SYMBOLS, KEY_SOURCE, KEY_ASYNC, KEY_EVENTS, KEY_MODE, KEY_TASKS };
-enum { KEY_CONTROL = 0x280, KEY_DELAY, KEY_PAUSED, KEY_MAX_SIZE, KEY_RETENTION, KEY_INTERVAL, KEY_NO_SUMMARY };
+enum { KEY_CONTROL = 0x280, KEY_DELAY, KEY_PAUSED, KEY_MAX_SIZE, KEY_RETENTION, KEY_INTERVAL, KEY_NO_SUMMARY, KEY_METRICS };
 
 /* clang-format off */
 static const struct argp_option option_list[] = {
@@ -73,6 +73,9 @@ static const struct argp_option option_list[] = {
 	{ "tasks", KEY_TASKS, NULL, 0,
 	  "With --mode wall or offcpu: add a row for each pending asyncio task, with the line where it waits "
 	  "(state await)", 0 },
+	{ "metrics", KEY_METRICS, "TIME", 0,
+	  "Store memory, CPU time and I/O of the processes and of the machine every TIME (default: 1s; 0: never) in the tables "
+	  "process_usage and machine_usage", 0 },
 	{ "quiet", 'q', NULL, 0, "Print errors only", 0 },
 	{ "no-summary", KEY_NO_SUMMARY, NULL, OPTION_HIDDEN, NULL, 0 },
 	{ 0 },
@@ -312,6 +315,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case KEY_NO_SYMBOLS:
 		options->pipeline.no_symbols = true;
+		return 0;
+	case KEY_METRICS:
+		options->pipeline.metrics_ns =
+			(uint64_t)(cli_parse_duration(state, argument, "the period of --metrics", 0, 1e6) * 1e9);
 		return 0;
 	case 'q':
 		options->quiet = true;

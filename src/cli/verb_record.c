@@ -362,6 +362,7 @@ static int run_record(int argc, char **argv)
 {
 	struct record_options options = {
 		.capture = { .hz = DEFAULT_HZ, .stack_bytes = SAMPLE_STACK_BYTES },
+		.pipeline = { .metrics_ns = 1000000000 },
 	};
 	struct recording recording = { 0 };
 	CLEANUP(tracepoint_freep) struct tracepoint *tracepoint = NULL;

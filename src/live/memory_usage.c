@@ -46,6 +46,7 @@ static int read_memory(struct live *live, struct live_rows *rows)
 	put_sum(rows, status, "VmHWM", NULL);
 	put_sum(rows, rollup, "Pss", NULL);
 	put_sum(rows, rollup, "Private_Clean", "Private_Dirty");
+	live_integer(rows, live->options.pid);
 	return 0;
 }
 

@@ -88,7 +88,9 @@ struct new_thread {
 	X(struct new_record, records)                                                                                  \
 	X(uint8_t, raw)                                                                                                \
 	X(struct total_row, totals)                                                                                    \
-	X(struct pause_row, pauses)
+	X(struct pause_row, pauses)                                                                                    \
+	X(struct process_usage_row, process_usages)                                                                    \
+	X(struct machine_usage_row, machine_usages)
 
 struct batch {
 #define X(type, name)                                                                                                  \

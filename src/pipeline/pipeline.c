@@ -210,6 +210,8 @@ int pipeline_flush(struct pipeline *pipeline)
 	pipeline_name_threads(pipeline, monotonic_ns());
 	if (r >= 0)
 		r = pipeline_put_changed(pipeline);
+	if (r >= 0)
+		r = pipeline_take_metrics(pipeline, monotonic_ns());
 	if (r < 0)
 		return r;
 	if (batch_is_empty(pipeline->batch))

@@ -62,7 +62,8 @@ struct pipeline_options {
 	bool no_symbols;              /* open no file for names; pipeline_resymbolize() finds them later */
 	/* Its records go into a table; borrowed, outlives the pipeline. NULL: there is none. */
 	const struct tracepoint *tracepoint;
-	bool is_seldom; /* samples are sparse: search for interpreters between them, too */
+	uint64_t metrics_ns; /* period of process_usage and machine_usage; 0: they get no rows */
+	bool is_seldom;      /* samples are sparse: search for interpreters between them, too */
 	enum capture_mode mode;
 	bool async;         /* put the asyncio tasks into stacks, in whose course they ran */
 	bool pending_tasks; /* rows of the asyncio tasks that wait; needs a mode that follows waits */

@@ -4,6 +4,7 @@
  * known.c    known processes, threads and generated code, and their rows
  * samples.c  from a sample, or a wait, to a row
  * events.c   mappings, names, forks, ends; pauses
+ * metrics.c  memory, CPU time and I/O of processes and of the machine
  * evict.c    eviction of ended processes and threads, and of trees that have become too large
  * pipeline.c beginning and end
  */
@@ -60,7 +61,8 @@ struct pipeline {
 	struct pipeline_name_troubles name_troubles; /* after the writer's end */
 	size_t most_tree_bytes;                      /* renew a larger tree of stacks; 0: never */
 	uint64_t paused_ns;                          /* CLOCK_MONOTONIC, since when; 0: it is not paused */
-	uint64_t since_ns; /* CLOCK_MONOTONIC; of samples of before the maps may not be those that were read */
+	uint64_t since_ns;        /* CLOCK_MONOTONIC; of samples of before the maps may not be those that were read */
+	uint64_t next_metrics_ns; /* CLOCK_MONOTONIC */
 	char python[64];
 	int64_t to_realtime_ns; /* CLOCK_REALTIME minus CLOCK_MONOTONIC at the start */
 };
@@ -124,5 +126,10 @@ int pipeline_take_event(struct pipeline *pipeline, const struct capture_event *e
 
 int pipeline_evict_ended(struct pipeline *pipeline);
 int pipeline_renew_tree(struct pipeline *pipeline);
+
+/* ---- metrics.c ---- */
+
+/* Rows of what the known processes and the machine use now, where they are due. -ENOMEM. */
+int pipeline_take_metrics(struct pipeline *pipeline, uint64_t now_ns);
 
 #endif

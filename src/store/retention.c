@@ -33,6 +33,8 @@ static const char *const drop_sql[] = {
 	 " weight = weight + excluded.weight"),
 	("DELETE FROM stack_total WHERE (pid, tid, stack) IN"
 	 " (SELECT pid, tid, coalesce(stack, 0) FROM sample WHERE rowid <= ?1) AND samples <= 0"),
+	"DELETE FROM process_usage WHERE timestamp <= (SELECT timestamp FROM sample WHERE rowid = ?1)",
+	"DELETE FROM machine_usage WHERE timestamp <= (SELECT timestamp FROM sample WHERE rowid = ?1)",
 };
 
 /* ?1 and ?2: the last stack and frame of former trees. */
@@ -51,6 +53,7 @@ static const char *const unused_sql[] = {
 	 " AND pid NOT IN (SELECT pid FROM run) AND NOT EXISTS"
 	 " (SELECT 1 FROM stack_total AS t WHERE t.pid = process.pid)"),
 	"DELETE FROM pause WHERE ended < (SELECT timestamp FROM sample ORDER BY rowid LIMIT 1)",
+	"DELETE FROM process_usage WHERE pid NOT IN (SELECT pid FROM process)",
 };
 
 static int prepare(struct store *store, const char *sql, sqlite3_stmt **ret)

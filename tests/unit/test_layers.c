@@ -41,6 +41,7 @@ static const struct layer {
 	{ "src/profile", { "base" } },
 	{ "src/store", { "base", "src/catalogue", "src/profile" } },
 
+	{ "src/metrics", { "base", "src/store" } },
 	{ "src/prompt", { "base" } },
 	{ "src/sql", { "base", "src/catalogue", "src/profile", "src/store", "src/prompt" } },
 	{ "src/export", { "base", "src/profile", "src/store" } },
@@ -50,7 +51,8 @@ static const struct layer {
 	{ "src/compare", { "base", "src/profile", "src/export" } },
 	{ "src/top", { "base", "src/profile", "src/store" } },
 	{ "src/pipeline",
-	  { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/capture", "src/store" } },
+	  { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/capture", "src/store",
+	    "src/metrics" } },
 
 	{ "src/backtrace", { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/profile" } },
 

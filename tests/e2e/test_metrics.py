@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""Memory, CPU time and I/O of processes and of the machine, once a second in a recording."""
+import contextlib
+import json
+import os
+import sqlite3
+import subprocess
+import time
+
+import probing_test as t
+from probing_test import probing
+
+# Allocates 8 MB in each tenth of a second, writes to a disk, and uses CPU time; says what it has used.
+GROWS = """
+import os, resource, sys, time
+kept = []
+with open(sys.argv[1], "wb") as file:
+    for _ in range(30):
+        kept.append(bytearray(os.urandom(1)) * 8000000)
+        file.write(kept[-1][:1000000])
+        file.flush()
+        os.fsync(file.fileno())
+        end = time.process_time() + 0.02
+        while time.process_time() < end:
+            pass
+        time.sleep(0.08)
+usage = resource.getrusage(resource.RUSAGE_SELF)
+print(usage.ru_utime + usage.ru_stime, usage.ru_oublock * 512)
+"""
+MB = 1 << 20
+
+
+def record_idle(seconds, *options, out="out.db"):
+    with subprocess.Popen(["sleep", "1000"]) as target:
+        try:
+            probing("record", "--pid", target.pid, "-d", seconds, *options, "-o", out, check=t.OK)
+        finally:
+            target.kill()
+
+
+def rows(path, sql):
+    return json.loads(probing("sql", path, sql, "-f", "json", check=t.OK).stdout)
+
+
+class Metrics(t.Case):
+    def test_a_process_that_grows(self):
+        began = time.time()
+        with open("said", "w+") as said:
+            subprocess.run([t.BINARY, "record", "-o", "out.db", "--", t.DEBIAN_PYTHON, "-c", GROWS, "written"], stdout=said,
+                           stderr=subprocess.DEVNULL, check=True)
+            said.seek(0)
+            cpu_s, written = said.readline().split()
+        found = rows("out.db", "SELECT * FROM process_usage JOIN process USING (pid) WHERE name LIKE 'python%' ORDER BY timestamp")
+        times = [row["timestamp"] for row in found]
+        self.assertGreaterEqual(len(found), 3)
+        self.assertTrue(began - 1 < times[0] and times[-1] < time.time() + 1, times)
+        for before, after in zip(times, times[1:]):
+            self.assertGreater(after - before, 0.3)
+        for column in ("rss", "anonymous", "user_ns", "written_bytes"):
+            values = [row[column] for row in found]
+            self.assertEqual(sorted(values), values, column)
+        last = found[-1]
+        self.assertGreater(last["rss"] - found[0]["rss"], 80 * MB)
+        self.assertEqual(1, last["threads"])
+        self.assertLessEqual((last["user_ns"] + last["system_ns"]) / 1e9, float(cpu_s) + 0.02)
+        self.assertGreater((last["user_ns"] + last["system_ns"]) / 1e9, 0.1)
+        if int(written) > 0:  # a file system in memory writes nothing
+            self.assertGreater(last["written_bytes"], 0)
+        memory = rows("out.db", "SELECT max(peak_rss_mb) peak, max(rss_mb) rss, max(memory_mb) own FROM memory_usage"
+                                " WHERE timestamp > now() - interval '5 minutes'")[0]
+        self.assertEqual(memory["peak"], memory["rss"])
+        self.assertTrue(80 < memory["own"] <= memory["rss"], memory)
+
+    def test_the_machine(self):
+        record_idle(3)
+        found = rows("out.db", "SELECT * FROM machine_usage ORDER BY timestamp")
+        self.assertGreaterEqual(len(found), 2)
+        self.assertEqual({os.uname().nodename}, {row["host"] for row in found})
+        with open("/proc/meminfo") as meminfo:
+            memory = int(dict(line.split(":") for line in meminfo)["MemTotal"].split()[0]) * 1024
+        self.assertEqual({memory}, {row["memory"] for row in found})
+        kinds = ("user_ns", "system_ns", "idle_ns", "iowait_ns", "steal_ns")
+        first, last = (sum(row[kind] for kind in kinds) for row in (found[0], found[-1]))
+        seconds = (last - first) / 1e9 / os.sysconf("SC_NPROCESSORS_ONLN")
+        self.assertAlmostEqual(found[-1]["timestamp"] - found[0]["timestamp"], seconds, delta=0.3)
+
+    def test_an_idle_process_has_rows(self):
+        record_idle(3, "--metrics", "500ms")
+        self.assertGreaterEqual(rows("out.db", "SELECT count(*) n FROM process_usage")[0]["n"], 2)
+
+    def test_never(self):
+        record_idle(2, "--metrics", "0")
+        self.assertEqual([0, 0, 0], [rows("out.db", "SELECT count(*) n FROM " + table)[0]["n"]
+                                     for table in ("process_usage", "machine_usage", "memory_usage")])
+
+    def test_compact_and_merge_keep_them(self):
+        for name in ("a.db", "b.db"):
+            record_idle(2, out=name)
+        count = "SELECT (SELECT count(*) FROM process_usage) processes, (SELECT count(*) FROM machine_usage) machines"
+        a, b = (rows(name, count)[0] for name in ("a.db", "b.db"))
+        self.assertGreater(a["processes"], 0)
+        probing("compact", "a.db", "-o", "compact.db", check=t.OK)
+        self.assertEqual(a, rows("compact.db", count)[0])
+        probing("merge", "a.db", "b.db", "-o", "merged.db", check=t.OK)
+        self.assertEqual({key: a[key] + b[key] for key in a}, rows("merged.db", count)[0])
+        self.assertEqual(2, rows("merged.db", "SELECT count(DISTINCT pid) n FROM process_usage JOIN process USING (pid)")[0]["n"])
+
+    def test_retention_drops_them(self):
+        with t.fixture("demo.py") as target:
+            probing("record", "--pid", target.pid, "-F", 499, "--retention", 1, "-d", 5, "-o", "out.db", check=t.OK)
+        kept = rows("out.db", "SELECT (SELECT min(timestamp) FROM sample) sample, min(timestamp) usage, count(*) n FROM process_usage")[0]
+        self.assertGreaterEqual(kept["usage"], kept["sample"])
+        self.assertGreater(kept["n"], 0)
+
+    def test_older_recordings_have_none(self):
+        path = os.path.join(t.ROOT, "fixtures", "recordings", "version_1.db")
+        self.assertEqual([], rows(path, "SELECT * FROM memory_usage"))
+
+    def test_a_running_process(self):
+        row, = rows(os.getpid(), "SELECT * FROM memory_usage")
+        self.assertEqual(os.getpid(), row["pid"])
+
+    def test_any_sqlite_reads_the_view(self):
+        record_idle(2)
+        with contextlib.closing(sqlite3.connect("out.db")) as db:
+            self.assertGreater(db.execute("SELECT count(*) FROM memory_usage WHERE rss_mb > 0").fetchone()[0], 0)
+
+    def test_a_period_that_is_no_time(self):
+        said = probing("record", "--metrics", "often", "--", "true", check=t.USAGE)
+        self.assertIn("--metrics", said.stderr)
