@@ -53,12 +53,24 @@ int agent_thread_with(void *(*body)(void *), void *data, size_t stack_bytes, pth
  * when it runs again. A child that only executes a program never does.
  */
 static bool child_starts;
-static bool is_queued; /* once: the main thread may be in C code for long, while others fork */
+static bool is_queued;    /* once: the main thread may be in C code for long, while others fork */
+static bool is_following; /* a copy of probing.follow_forks: any thread forks, while the listener configures */
+
+void agent_take_configuration(void)
+{
+	__atomic_store_n(&is_following, config_is_on(&agent.config, &config_follow_forks), __ATOMIC_SEQ_CST);
+}
+
+static enum agent_status get_status(void)
+{
+	return __atomic_load_n(&agent.status, __ATOMIC_SEQ_CST);
+}
 
 static bool follows_forks(void)
 {
-	return config_is_on(&agent.config, &config_follow_forks) &&
-	       (agent.status == AGENT_ARMED || agent.status == AGENT_STARTING);
+	enum agent_status status = get_status();
+
+	return __atomic_load_n(&is_following, __ATOMIC_SEQ_CST) && (status == AGENT_ARMED || status == AGENT_STARTING);
 }
 
 /* In the parent it has nothing to do. */
@@ -123,6 +135,7 @@ static void set_options(uint32_t options)
 		(void)config_assign(&agent.config, "follow_forks=on", why);
 	if (options & AGENT_NO_EVAL)
 		(void)config_assign(&agent.config, "eval=off", why);
+	agent_take_configuration();
 }
 
 static int give_up(const char *reason, int error)
@@ -168,7 +181,7 @@ __attribute__((visibility("default"))) int probing_agent_start(uint32_t options)
 
 __attribute__((visibility("default"))) int probing_agent_configure(const char *assignment, char why[CONFIG_MAX_WHY])
 {
-	if (agent.status == AGENT_STARTING || agent.status == AGENT_ARMED) {
+	if (get_status() == AGENT_STARTING || get_status() == AGENT_ARMED) {
 		snprintf(why, CONFIG_MAX_WHY, "the agent runs already: its socket is the way to configure it");
 		return -EBUSY;
 	}

@@ -178,7 +178,8 @@ static uint64_t worker_delay_ns(void)
 	ssize_t n = -1;
 	int fd;
 
-	snprintf(path, sizeof path, "/proc/self/task/%d/schedstat", (int)agent.worker);
+	snprintf(path, sizeof path, "/proc/self/task/%d/schedstat",
+		 (int)__atomic_load_n(&agent.worker, __ATOMIC_SEQ_CST));
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0) {
 		n = read(fd, text, sizeof text - 1);
@@ -335,10 +336,12 @@ static void configure(struct client *client, const struct message *message)
 		return;
 	}
 	memcpy(assignment, message->text, message->n_text);
-	if (assignment[0] && config_assign(&agent.config, assignment, why) < 0)
+	if (assignment[0] && config_assign(&agent.config, assignment, why) < 0) {
 		refuse(client, why);
-	else
-		put_configuration(client);
+		return;
+	}
+	agent_take_configuration();
+	put_configuration(client);
 }
 
 /* ---- Messages ---- */

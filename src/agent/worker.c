@@ -15,6 +15,7 @@
 
 #include "src/agent/private.h"
 #include "src/agent/python.h"
+#include "src/agent/sanitizer.h"
 
 enum { STACK_BYTES = 8 << 20, OUTPUT_BYTES = PROTOCOL_MAX_OUTPUT };
 
@@ -24,7 +25,6 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static uintptr_t generation;
 
 static struct {
-	pthread_t thread;
 	bool is_started, is_stopping, has_died;
 	enum job_phase phase;
 	bool is_abandoned;
@@ -204,6 +204,7 @@ static bool wait_for_job(uintptr_t mine)
 /* Also runs if a finalizing interpreter ends the thread in python_enter(). */
 static void say_ended(void *mine)
 {
+	sanitizer_forget_frames();
 	pthread_mutex_lock(&lock);
 	if (generation == (uintptr_t)mine) {
 		job.has_died = true;
@@ -234,6 +235,8 @@ static void *work(void *mine)
 int worker_start(void)
 {
 	uintptr_t number;
+	pthread_t thread;
+	int r;
 
 	pthread_mutex_lock(&lock);
 	free(job.code);
@@ -243,7 +246,10 @@ int worker_start(void)
 	number = ++generation;
 	pthread_cond_broadcast(&changed);
 	pthread_mutex_unlock(&lock);
-	return agent_thread_with(work, (void *)number, STACK_BYTES, &job.thread);
+	r = agent_thread_with(work, (void *)number, STACK_BYTES, &thread);
+	if (r == 0)
+		pthread_detach(thread); /* the interpreter may end it */
+	return r;
 }
 
 void worker_reset(void)
@@ -419,7 +425,5 @@ bool worker_stop(void)
 		pthread_cond_broadcast(&changed);
 	}
 	pthread_mutex_unlock(&lock);
-	if (!is_busy)
-		pthread_detach(job.thread);
 	return !is_busy;
 }

@@ -25,6 +25,9 @@ LIBRARY = os.environ.get("PROBING_AGENT") or find_library()
 # A sanitized agent needs its sanitizer's library from the start of the interpreter.
 PRELOADED = {"LD_PRELOAD": os.environ["PROBING_AGENT_PRELOAD"]} if os.environ.get("PROBING_AGENT_PRELOAD") else {}
 
+# ThreadSanitizer has a thread of its own in the process.
+N_OTHER_THREADS = 2 if "tsan" in PRELOADED.get("LD_PRELOAD", "") else 1
+
 # Loads the agent as the start hook of an interpreter would, then runs a line of its own at each line of stdin.
 HOST = """
 import ctypes, sys, threading, time, os
@@ -51,6 +54,18 @@ def threads_of(pid):
         except (FileNotFoundError, ProcessLookupError):
             pass  # it has just ended
     return sorted(names)
+
+
+def greets(pid):
+    try:
+        with agent.Client(pid) as client:
+            return client.ask(agent.HELLO)[0] == agent.WELCOME
+    except (EOFError, ConnectionError):
+        return False
+
+
+def sys_prefix(python):
+    return subprocess.run([python, "-c", "import sys; print(sys.prefix)"], capture_output=True, text=True, check=True).stdout.strip()
 
 
 class Host:
@@ -272,7 +287,7 @@ class Times(AgentCase):
     def test_one_that_is_in_c_code_is_abandoned(self):
         with self.host() as host, agent.Client(host.pid) as client, agent.Client(host.pid) as other:
             self.assertEqual(agent.ABANDONED, client.evaluate(
-                "import _thread\ngate = _thread.allocate_lock()\ngate.acquire()\ngate.acquire()", 50)[0])
+                "import _thread\ngate = _thread.allocate_lock()\ngate.acquire()\ngate.acquire()", 500)[0])
             outcome, why, _, _ = other.evaluate("1")
             self.assertEqual((None, "another evaluation has not ended yet"), (outcome, why))
             host.run("gate.release()")
@@ -295,11 +310,11 @@ class Life(AgentCase):
             with agent.Client(host.pid) as client:
                 self.assertEqual(agent.VALUE, client.evaluate("1")[0])
                 self.assertEqual(agent.BYE, client.ask(agent.DETACH)[0])
-            p.wait_until(lambda: len(threads_of(host.pid)) == 1, 10, "the agent's threads to end")
+            p.wait_until(lambda: len(threads_of(host.pid)) == N_OTHER_THREADS, 10, "the agent's threads to end")
             with self.assertRaises(ConnectionRefusedError):
                 agent.Client(host.pid)
             self.assertEqual("0\n", host.run("print(library.probing_agent_start(0))"))
-            p.wait_until(lambda: len(threads_of(host.pid)) == 3, 10, "it is there again")
+            p.wait_until(lambda: len(threads_of(host.pid)) == N_OTHER_THREADS + 2, 10, "it is there again")
 
     def test_the_program_has_no_file_more(self):
         with self.host() as host:
@@ -310,8 +325,6 @@ class Life(AgentCase):
             self.assertEqual({"pipe"}, files)
 
     def test_its_end_is_as_ever(self):
-        if PRELOADED:
-            self.skipTest("CPython ends the worker by pthread_exit(3), and libasan of gcc 12 then reports its own sigaltstack(2)")
         for ending, status in (("sys.exit(5)", 5), ("os._exit(6)", 6), ("raise SystemExit", 0)):
             with self.host() as host, agent.Client(host.pid) as client:
                 client.begin("while True: pass")
@@ -357,10 +370,160 @@ class Life(AgentCase):
                 self.assertEqual(agent.NOTHING, client.evaluate(fork)[0])
             self.assertEqual("7\n" * 40, host.run("all_of_them()"))
 
+    def test_it_is_configured_while_the_program_forks(self):
+        forks = "n = 0\nwhile not (done and n):\n    pid = os.fork()\n    pid or os._exit(0)\n    n += os.waitpid(pid, 0)[1] == 0\nprint(n > 0)"
+        with self.host(PYTHONWARNINGS="ignore") as host, agent.Client(host.pid) as client:
+            host.run("done = False")
+            host.begin("exec(%r)" % forks)
+            for i in range(200):
+                kind, _, text = client.ask(agent.CONFIGURE, b"follow_forks=on" if i % 2 else b"follow_forks=off")
+                self.assertEqual(agent.CONFIGURATION, kind)
+                self.assertIn("follow_forks=" + ("on" if i % 2 else "off"), text.decode())
+            self.assertEqual(agent.NOTHING, client.evaluate("done = True")[0])
+            self.assertEqual("True\n", host.process.stdout.readline())
+
     def test_the_kernel_changes_all_threads_ids(self):
         """setgid(2) by libc waits for all threads: none of ours may keep its signal from coming."""
         with self.host() as host:
             self.assertEqual("ok\n", host.run("os.setgid(os.getgid()); print('ok')"))
+
+
+    def test_a_program_that_it_executes_has_none(self):
+        with self.host() as host:
+            host.begin("os.execv('/bin/cat', ['cat'])")
+            p.wait_until(lambda: "cat" in threads_of(host.pid), 10, "the other program")
+            host.begin("executed")
+            self.assertEqual("executed\n", host.process.stdout.readline())
+            self.assertEqual([], [name for name in threads_of(host.pid) if "probing" in name])
+            with self.assertRaises(ConnectionRefusedError):
+                agent.Client(host.pid)
+
+    def test_signals_locale_and_errno_stay(self):
+        state = textwrap.dedent("""
+            import signal, locale
+            def state():
+                with open('/proc/self/status') as status:
+                    masks = [line for line in status if line.startswith(('SigBlk', 'SigIgn', 'SigCgt'))]
+                return masks, locale.setlocale(locale.LC_ALL), [signal.getsignal(n) for n in range(1, 32)]
+            libc = ctypes.CDLL(None, use_errno=True)
+            ctypes.set_errno(17)
+            before = state()
+            """)
+        with self.host() as host, agent.Client(host.pid) as client:
+            host.run("exec(%r)" % state)
+            self.assertEqual((agent.VALUE, "1", "", ""), client.evaluate("1"))
+            client.begin("while True: pass")
+            self.assertEqual(agent.STARTED, client.receive()[0])
+            client.send(agent.INTERRUPT)
+            self.assertEqual(agent.INTERRUPTED, client.finish()[0])
+            self.assertEqual(agent.EXCEPTION, client.evaluate("open('/nowhere')")[0])
+            self.assertEqual(agent.BYE, client.ask(agent.DETACH)[0])
+            self.assertEqual("True 17\n", host.run("print(state() == before, ctypes.get_errno())"))
+
+    def test_several_interpreters(self):
+        """Code runs in the first one, while others run and when they have ended."""
+        ways = textwrap.dedent("""
+            import threading
+            def run(source):
+                try:
+                    from concurrent import interpreters
+                    return interpreters.create().exec(source)
+                except ImportError:
+                    pass
+                try:
+                    import _interpreters
+                    return _interpreters.exec(_interpreters.create('legacy'), source)
+                except ImportError:
+                    pass
+                try:
+                    import _xxsubinterpreters as interpreters
+                    return interpreters.run_string(interpreters.create(), source)
+                except ImportError:
+                    import _testcapi
+                    return _testcapi.run_in_subinterp(source)
+            source = "import time\\nend = time.time() + 1\\nwhile time.time() < end: time.sleep(0.001)"
+            thread = threading.Thread(target=run, args=(source,))
+            """)
+        with self.host() as host, agent.Client(host.pid) as client:
+            host.run("exec(%r)" % ways)
+            if "True" not in host.run("exec(\"try: run('pass'); print(True)\\nexcept Exception as error: print(error)\")"):
+                self.skipTest("no second interpreter")
+            host.run("thread.start()")
+            for _ in range(20):
+                self.assertEqual((agent.VALUE, "41", "", ""), client.evaluate("answer"))
+            host.run("thread.join()")
+            self.assertEqual((agent.VALUE, "41", "", ""), client.evaluate("answer"))
+            status, out, err = host.end()
+            self.assertEqual((0, "", ""), (status, out, err))
+
+
+EMBEDDING = r"""
+#include <Python.h>
+#include <dlfcn.h>
+#include <stdio.h>
+static void wait_for_line(const char *says)
+{
+	char line[16];
+	puts(says);
+	fflush(stdout);
+	if (!fgets(line, sizeof line, stdin))
+		_exit(3);
+}
+int main(void)
+{
+	int (*start)(unsigned);
+	for (int i = 0; i < 2; i++) {
+		Py_InitializeEx(0);
+		*(void **)&start = dlsym(dlopen(getenv("AGENT"), RTLD_NOW), "probing_agent_start");
+		if (PyRun_SimpleString("import _thread; _thread.start_new_thread(int, ())") != 0) /* up to 3.6: makes the GIL */
+			return 1;
+		if (start(0) != 0)
+			return 1;
+		Py_BEGIN_ALLOW_THREADS
+		wait_for_line("runs");
+		Py_END_ALLOW_THREADS
+		Py_Finalize();
+		wait_for_line("ended");
+	}
+	return 0;
+}
+"""
+
+
+class Embedded(AgentCase):
+    """An interpreter ends before its process, and another begins."""
+
+    def test_the_end_of_the_interpreter_and_another_one(self):
+        script = ("import sysconfig; get = sysconfig.get_config_var; "
+                  "print(get('LIBDIR') + '/' + str(get('INSTSONAME')), sysconfig.get_paths()['include'], get('LIBDIR'))")
+        library, include, folder = subprocess.run([self.interpreter.path, "-c", script], capture_output=True, text=True,
+                                                  check=True).stdout.split()
+        if not os.path.exists(library) or library.endswith(".a") or not os.path.exists(include + "/Python.h"):
+            self.skipTest("no shared library of this interpreter, or no headers")
+        with p.scratch():
+            with open("main.c", "w") as file:
+                file.write(EMBEDDING)
+            subprocess.run([p.need_program("cc"), "-o", "main", "main.c", "-I" + include, library, "-Wl,-rpath," + folder], check=True,
+                           timeout=60)
+            process = subprocess.Popen(["./main"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                       env=dict(os.environ, AGENT=LIBRARY, PYTHONHOME=sys_prefix(self.interpreter.path), **PRELOADED))
+            self.addCleanup(process.communicate)
+            self.addCleanup(process.kill)
+            for _ in range(2):
+                self.assertEqual("runs\n", process.stdout.readline())
+                p.wait_until(lambda: greets(process.pid), 10, "the agent")
+                with agent.Client(process.pid) as client:
+                    self.assertEqual((agent.VALUE, "42", "", ""), client.evaluate("6 * 7"))
+                    process.stdin.write("\n")
+                    process.stdin.flush()
+                    self.assertEqual("ended\n", process.stdout.readline())
+                    outcome, why, _, _ = client.evaluate("1")
+                    self.assertEqual((None, "the interpreter has ended"), (outcome, why))
+                    self.assertEqual(agent.BYE, client.ask(agent.DETACH)[0])
+                p.wait_until(lambda: not any("probing" in name for name in threads_of(process.pid)), 10, "the agent's threads to end")
+                process.stdin.write("\n")
+                process.stdin.flush()
+            self.assertEqual(0, process.wait(20))
 
 
 class Foreigners(AgentCase):
@@ -406,15 +569,7 @@ class Foreigners(AgentCase):
                     pass
                 client.socket.close()
             self.assertEqual(8, answered)
-            p.wait_until(lambda: self.greets(host.pid), 10, "a free place")
-
-    @staticmethod
-    def greets(pid):
-        try:
-            with agent.Client(pid) as client:
-                return client.ask(agent.HELLO)[0] == agent.WELCOME
-        except (EOFError, ConnectionError):
-            return False
+            p.wait_until(lambda: greets(host.pid), 10, "a free place")
 
     def test_a_name_that_is_taken(self):
         squatter = HOST.replace("library =", "import socket; s = socket.socket(socket.AF_UNIX);"
@@ -427,9 +582,9 @@ class Foreigners(AgentCase):
             client.close()
 
 
-for case in (Evaluation, Times, Life, Foreigners):
+for case in (Evaluation, Times, Life, Embedded, Foreigners):
     p.for_each_interpreter(globals(), evaluating_interpreters)(case)
-del AgentCase, Evaluation, Times, Life, Foreigners, case
+del AgentCase, Evaluation, Times, Life, Embedded, Foreigners, case
 
 if __name__ == "__main__":
     unittest.main()
