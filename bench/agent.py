@@ -3,7 +3,7 @@
 """What the agent costs where nobody uses it: bench/agent.py [--seconds N] [PYTHON...]
 
 For each interpreter: the instructions that the start hook (python/probing.pth) adds to `python -c pass` where PROBING is not set, beside
-another .pth, as counted by valgrind; and of a program that sleeps, with the agent loaded: resident memory it adds, and context
+another .pth, as counted by valgrind; the time that PROBING=1 adds to it, the least of 40 runs each; and of a program that sleeps, with the agent loaded: resident memory it adds, and context
 switches and CPU time of its two threads in N seconds (10). PROBING_BINARY: default build/src/cli/probing.
 """
 import argparse
@@ -18,7 +18,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BINARY = os.environ.get("PROBING_BINARY") or os.path.join(ROOT, "build", "src", "cli", "probing")
 
 
-def instructions(python, folder, version, has_hook):
+def make_environment(folder, version, has_hook):
     site = os.path.join(folder, str(has_hook), "lib", "python" + version, "site-packages")
     os.makedirs(site)
     with open(os.path.join(site, "another.pth"), "w") as file:
@@ -28,11 +28,28 @@ def instructions(python, folder, version, has_hook):
             os.symlink(os.path.join(ROOT, "python", name), os.path.join(site, name))
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PROBING", "PYTHON"))}
     environment.update(PYTHONUSERBASE=os.path.join(folder, str(has_hook)), PYTHONHASHSEED="0")
+    return environment
+
+
+def instructions(python, environment):
     command = [python, "-c", "pass"]
     subprocess.run(command, env=environment, check=True)  # writes what is compiled once
     done = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"] + command, env=environment,
                           stderr=subprocess.PIPE, text=True, check=True)
     return int(re.search(r"Collected : (\d+)", done.stderr).group(1))
+
+
+def start_ms(python, environment):
+    """What PROBING=1 adds."""
+    library = os.path.join(os.path.dirname(BINARY), "..", "agent", "libprobing-agent.so")
+    least = {}
+    for _ in range(40):
+        for mode in "0", "1":
+            begun = time.perf_counter()
+            subprocess.run([python, "-c", "pass"], env=dict(environment, PROBING=mode, PROBING_AGENT=library, PROBING_LOGLEVEL="error"),
+                           check=True)
+            least[mode] = min(least.get(mode, 1e9), (time.perf_counter() - begun) * 1e3)
+    return least["1"] - least["0"]
 
 
 def status(pid, key):
@@ -72,14 +89,16 @@ def main():
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("python", nargs="*", default=[sys.executable])
     arguments = parser.parse_args()
-    print("python  hook, instructions          agent idle: KiB  context switches  CPU ms in %d s" % arguments.seconds)
+    print("python  hook, instructions          ms when on  agent idle: KiB  context switches  CPU ms in %d s" % arguments.seconds)
     for python in arguments.python:
         version = subprocess.run([python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], check=True, text=True,
                                  stdout=subprocess.PIPE).stdout.strip()
         with tempfile.TemporaryDirectory() as folder:
-            without, with_hook = (instructions(python, folder, version, has_hook) for has_hook in (False, True))
-        print("%-7s +%d of %d (%.2f %%)  %15d  %16d  %.3f" % (
-            (version, with_hook - without, without, 100 * (with_hook - without) / without) + idle_row(python, arguments.seconds)))
+            environments = [make_environment(folder, version, has_hook) for has_hook in (False, True)]
+            without, with_hook = (instructions(python, environment) for environment in environments)
+            on_ms = start_ms(python, environments[1])
+        print("%-7s +%d of %d (%.2f %%)  %10.1f  %15d  %16d  %.3f" % (
+            (version, with_hook - without, without, 100 * (with_hook - without) / without, on_ms) + idle_row(python, arguments.seconds)))
 
 
 def idle_row(python, seconds):

@@ -13,8 +13,19 @@ into this process. connect() is Python's own sqlite3 with probing's extension in
 CPython 3.8 or newer; nothing but the standard library is needed. Where pandas can be imported, query() answers
 with a DataFrame.
 """
-from probing._binary import Error, binary
-from probing._connect import connect
-from probing._query import query
+_PLACES = {"Error": "_binary", "binary": "_binary", "connect": "_connect", "query": "_query"}
 
 __all__ = ["Error", "binary", "connect", "query"]
+
+
+# The start hook (_start.py) imports this package into programs that use none of these: each comes when it is first used (PEP 562).
+def __getattr__(name):
+    if name not in _PLACES:
+        raise AttributeError("module 'probing' has no attribute %r" % name)
+    from importlib import import_module
+    value = globals()[name] = getattr(import_module("probing." + _PLACES[name]), name)
+    return value
+
+
+def __dir__():
+    return sorted(set(globals()) | set(__all__))

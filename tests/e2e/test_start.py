@@ -126,6 +126,14 @@ class Hook(StartCase):
     def test_the_log_level(self):
         self.assertEqual("", self.run_python("x.py", PROBING="1", PROBING_LOGLEVEL="error").stderr)
 
+    def test_it_imports_little(self):
+        """What a program has not imported costs it time and memory, and may change how it behaves."""
+        says = "import sys; print(*{name.split('.')[0] for name in sys.modules})"
+        without = set(self.run_python("-c", says).stdout.split())
+        self.assertIn("sys", without)
+        self.assertLessEqual(set(self.run_python("-c", says, PROBING="1").stdout.split()) - without,
+                             {"probing", "ctypes", "_ctypes", "struct", "_struct", "types", "importlib"})
+
     def test_nothing_is_loaded_without_it(self):
         done = self.run_python("-c", "import sys; print([name for name in sys.modules if 'probing' in name or 'ctypes' in name])")
         self.assertEqual("[]\n", done.stdout)

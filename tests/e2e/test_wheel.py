@@ -72,7 +72,7 @@ class Wheel(unittest.TestCase):
             self.assertIn("the agent is in process", self.run_quietly(program, "inject", str(target.pid), env=environment))
         self.assertIn("active in process", self.run_quietly(program, "run", python, "-c", "pass", env=environment))
         self.assertTrue(os.path.isfile(self.run_quietly(program, "info", "--extension", env=environment).strip()))
-        shown = self.run_quietly(python, "-c", "import probing, sys; sys.stdout.write(probing._binary.binary())", env=environment)
+        shown = self.run_quietly(python, "-c", "import probing, sys; sys.stdout.write(probing.binary())", env=environment)
         self.assertEqual(program, shown)
 
 
