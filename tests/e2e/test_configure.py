@@ -144,6 +144,26 @@ class Memory(unittest.TestCase):
             names = p.os.listdir(p.os.path.join(self.home, "probing", "memory"))
             self.assertEqual([str(target.pid)], [name.split("-")[0] for name in names])
 
+    def test_caches_of_torch_per_device(self):
+        """A stand-in for torch, with two devices of which it says what torch.cuda says: there may be no GPU here."""
+        stand_in = ("import sys, types; torch = sys.modules['torch'] = types.ModuleType('torch'); cuda = torch.cuda = types.SimpleNamespace("
+                    "is_available=lambda: True, is_initialized=lambda: made, device_count=lambda: 2); made = False\n"
+                    "for i, name in enumerate(('memory_allocated', 'max_memory_allocated', 'memory_reserved', 'max_memory_reserved')):\n"
+                    "    setattr(cuda, name, lambda device, i=i: (device + 1) << 20 + i)\n")
+        with p.target([p.DEBIAN_PYTHON, "-c", stand_in + GROWS]) as target:
+            p.probing("inject", target.pid, check=p.OK)
+            body = self.look(target.pid)
+            self.assertTrue(body["torch"])
+            self.assertEqual([], [name for name in body if name.startswith("cuda")])  # looking does not initialise it
+            p.probing("eval", target.pid, "made = True", check=p.OK)
+            body = self.look(target.pid)
+            self.assertEqual((1 << 20, 2 << 21, 1 << 22, 2 << 23), tuple(body[name] for name in (
+                "cuda_0_memory_allocated_bytes", "cuda_1_max_memory_allocated_bytes", "cuda_0_memory_reserved_bytes",
+                "cuda_1_max_memory_reserved_bytes")))
+            p.probing("eval", target.pid, "cuda.memory_reserved = lambda device: 100 << 20", check=p.OK)
+            done = p.probing(target.pid, "memory", check=p.OK, env=self.environment)
+            self.assertRegex(done.stdout, r"(?m)^cuda_0_memory_reserved +100\.0 MiB  \+96\.0 MiB$")
+
     def test_no_such_process(self):
         p.probing("memory", 4194303, check=p.NO_INPUT)
 
