@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define HIDDEN __attribute__((visibility("hidden")))
@@ -31,7 +32,9 @@ HIDDEN ssize_t read(int fd, void *to, size_t n_bytes)
 
 HIDDEN int poll(struct pollfd *polled, nfds_t n, int time_out_ms)
 {
-	return (int)syscall(SYS_poll, polled, n, time_out_ms);
+	const struct timespec time_out = { time_out_ms / 1000, time_out_ms % 1000 * 1000000 };
+
+	return (int)syscall(SYS_ppoll, polled, n, time_out_ms < 0 ? NULL : &time_out, NULL, 0);
 }
 
 HIDDEN int socket(int domain, int type, int protocol)
