@@ -29,7 +29,7 @@ WITHOUT_EFFECT = (  # variables of the older probing, and what to do instead
     ("PROBING_SERVER_ADDR", "probing opens no port: its commands take the PID %d"),
     ("PROBING_AUTH_TOKEN", "probing opens no port: only this user and root reach process %d"),
     ("PROBING_CRASH", "probing backtrace %d shows a process that hangs, probing backtrace --core FILE one that has crashed"))
-QUIET = ("off", "error", "warn")  # of PROBING_LOGLEVEL
+QUIET, LOUD = ("off", "error", "warn"), ("info", "debug", "trace")  # PROBING_LOGLEVEL, as src/cli/recording.c has them
 FOLLOW_FORKS = 1  # src/agent/agent.h
 WHY_BYTES = 512  # src/config/config.h
 
@@ -160,8 +160,11 @@ def _activate(value):
     for variable, key in VARIABLES:
         if os.environ.get(variable):
             assignments.insert(0, "%s=%s" % (key, os.environ[variable]))
+    level = os.environ.get("PROBING_LOGLEVEL") or "info"
+    if level not in QUIET + LOUD:
+        raise Mistake("PROBING_LOGLEVEL=%s means nothing: it is %s" % (level, ", ".join(QUIET + LOUD)))
     start(assignments, decision[0])
-    if os.environ.get("PROBING_LOGLEVEL") not in QUIET:
+    if level in LOUD:
         _say("active in process %d (%s)" % (os.getpid(), decision[1]))
         for variable, instead in WITHOUT_EFFECT:
             if os.environ.get(variable):

@@ -87,6 +87,7 @@ class Hook(StartCase):
                                   ({"PROBING": "1,nonsense=1"}, "there is no key nonsense: the keys are "),
                                   ({"PROBING": "regex:("}, "is no regular expression"),
                                   ({"PROBING": "1", "PROBING_SAMPLE_RATE": "fast"}, "probing.sample_rate cannot be 'fast': it is "),
+                                  ({"PROBING": "1", "PROBING_LOGLEVEL": "loud"}, "PROBING_LOGLEVEL=loud means nothing: it is off, error, "),
                                   ({"PROBING": "1", "PROBING_AGENT": "/nowhere"}, "/nowhere is not there")):
             with self.subTest(environment):
                 done = subprocess.run([self.interpreter, "x.py"], env=dict(self.environment(), **environment), cwd=self.folder,
