@@ -272,7 +272,7 @@ class Threads(Stacks):
                 others = set(self.truth["threads"].values()) - {function}
                 self.assertFalse(any(others & set(self.recording.names(sample.stack)) for sample in samples))
 
-    @t.statistical("bounds a share of few samples, in threads that live for milliseconds", 0.0002)
+    @t.statistical("bounds a share of few samples, in threads that live for milliseconds", 0.001)
     def test_threads_that_came_and_went(self):
         churned = {thread["tid"]: thread for thread in self.recording.threads
                    if thread["name"].startswith("churn-") and thread["ended"]}
