@@ -175,9 +175,9 @@ static void samples_by_function(void **state)
 	static const struct {
 		const char *functions;
 		bool is_wanted;
-	} cases[] = { { NULL, true },	{ "main", true },   { "Trainer.step", true }, { "step", true },
-		      { "st*", true },	{ "other", false }, { "other,main", true },   { "Trainer", false },
-		      { "Train", false } };
+	} cases[] = { { NULL, true },         { "main", true },     { "Trainer.step", true },
+		      { "step", true },       { "st*", true },      { "other", false },
+		      { "other,main", true }, { "Trainer", false }, { "Train", false } };
 	const struct gil_state unknown = { 0 };
 	struct made_stack stack;
 	struct made_filter made;
