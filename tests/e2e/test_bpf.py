@@ -51,10 +51,11 @@ class Exact:
         self.assertGreater(with_python, 20, "too few samples to judge")
         self.assertShare(MOSTLY, verdicts["exact"] / with_python, "exact; %s" % verdicts)
 
-    @t.statistical("bounds the share of frames whose sample a full ring dropped", 0.0002)
+    @t.statistical("some frames are read before and after the time that is sampled", 0.0002)
     def test_each_has_its_sample(self):
-        n = len(self.recording.samples)
-        self.assertLessEqual(self.recording.counters["python unpaired"], n * 0.01)
+        """But for those that the kernel had no room for, which it counts: a loaded machine may come too late for them."""
+        n, lost = len(self.recording.samples), self.recording.counters["lost"]
+        self.assertLessEqual(self.recording.counters["python unpaired"], n * 0.01 + lost)
 
     def exact(self):
         return self.samples("exact")
