@@ -8,9 +8,12 @@ import contextlib
 import io
 import os
 import sys
+import types
 import unittest
+import unittest.mock
 
 os.environ["PROBING_BINARY"] = "/bin/true"
+os.environ.pop("PROBING_NIGHTLY", None)
 sys.path.insert(0, os.path.join(sys.argv.pop(1), "tests", "e2e"))
 sys.dont_write_bytecode = True
 import probing_test  # noqa: E402
@@ -110,6 +113,49 @@ class SecondRuns(unittest.TestCase):
         outcomes, second = self.outcomes(*(case_of(test) for test in tests))
         self.assertEqual(([["FAIL"]] * 3, 0), (outcomes, second))
         self.assertEqual([1, 1, 1], [test.n_runs for test in tests])
+
+    def test_cases_of_a_module_that_run_together(self):
+        def of_module(name, together):
+            module = types.ModuleType(name)
+            module.TOGETHER = together
+            sys.modules[name] = module
+            self.addCleanup(sys.modules.pop, name)
+            case = case_of(Fails(0))
+            type(case[0]).__module__ = name
+            return case
+        run.CASES[:] = [case_of(Fails(0))] + [of_module(*one) for one in (("one", True), ("two", False))] * 2
+        run.CASES[3] = case_of(Fails(0))
+        type(run.CASES[3][0]).__module__ = "one"
+        self.assertEqual([[0], [1, 3], [2], [4]], run.jobs_of(range(5)))
+
+    def test_one_interpreter_is_for_users(self):
+        class Interpreter:
+            label = "debian"
+        case = case_of(Fails(0))
+        made = type(case[0])
+        made.interpreter, made.ONE_FOR_USERS = Interpreter, True
+        self.assertTrue(run.may_differ_by_user(case))
+        Interpreter.label = "3_8"
+        self.assertFalse(run.may_differ_by_user(case))
+        with unittest.mock.patch.dict(os.environ, PROBING_NIGHTLY="1"):
+            self.assertTrue(run.may_differ_by_user(case))
+        made.ONE_FOR_USERS = False
+        self.assertTrue(run.may_differ_by_user(case))
+
+    def test_what_is_shared_is_made_once_and_goes(self):
+        made = []
+
+        @probing_test.shared
+        def share(folder):
+            made.append(folder)
+            return folder
+        self.assertEqual(share(), share())
+        self.assertTrue(os.path.isdir(made[0]))
+        probing_test.end_shared()
+        self.assertFalse(os.path.exists(made[0]))
+        share()
+        self.assertEqual(2, len(made))
+        probing_test.end_shared()
 
     def test_marks_say_why_and_how_often(self):
         for reason, probability in (("", 0.001), ("a reason", 0), ("a reason", 0.02), ("a reason", 1)):
