@@ -141,6 +141,10 @@ class SecondRuns(unittest.TestCase):
             self.assertTrue(run.may_differ_by_user(case))
         made.ONE_FOR_USERS = False
         self.assertTrue(run.may_differ_by_user(case))
+        made.NIGHTLY_FOR_USERS = True
+        self.assertFalse(run.may_differ_by_user(case))
+        with unittest.mock.patch.dict(os.environ, PROBING_NIGHTLY="1"):
+            self.assertTrue(run.may_differ_by_user(case))
 
     def test_what_is_shared_is_made_once_and_goes(self):
         made = []

@@ -13,9 +13,9 @@ of its own; its lines come when it is done. Cases that say 'alone = True' measur
 others would disturb: they run after the rest, one by one.
 
 With --by-user only what may depend on who runs it: not the modules and cases that say
-'SAME_FOR_ALL_USERS = True', as they are about what is made of a recording, whoever made it. Of cases
-that say 'ONE_FOR_USERS = True' those of Debian's interpreter run alone, and with PROBING_NIGHTLY all: what is
-read of each version is what root reads, and rights do not depend on it.
+'SAME_FOR_ALL_USERS = True', as they are about what is made of a recording, whoever made it. Those that
+say 'NIGHTLY_FOR_USERS = True' run with PROBING_NIGHTLY only, and so do cases that say 'ONE_FOR_USERS = True'
+of other interpreters than Debian's: rights do not depend on the version that is read.
 
 Cases of a module that says 'TOGETHER = True' share what one of them has prepared, and run one after the other.
 
@@ -140,7 +140,9 @@ def cases_of(suite):
 
 def may_differ_by_user(tests):
     case = type(tests[0])
-    if getattr(case, "ONE_FOR_USERS", False) and case.interpreter.label != "debian" and not os.environ.get("PROBING_NIGHTLY"):
+    is_of_night = getattr(case, "NIGHTLY_FOR_USERS", False) or (
+        getattr(case, "ONE_FOR_USERS", False) and case.interpreter.label != "debian")
+    if is_of_night and not os.environ.get("PROBING_NIGHTLY"):
         return False
     return not any(getattr(where, "SAME_FOR_ALL_USERS", False) for where in (case, sys.modules[case.__module__]))
 

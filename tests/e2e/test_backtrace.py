@@ -699,6 +699,7 @@ class Users(Case):
 
 class Unharmed(Case):
     """A program goes on as if nobody had looked."""
+    NIGHTLY_FOR_USERS = True  # stopping works alike for all who may do it
 
     @contextlib.contextmanager
     def counting(self):

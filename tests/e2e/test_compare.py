@@ -47,6 +47,8 @@ class Compare(t.Case):
 
 
 class Bench(Compare):
+    NIGHTLY_FOR_USERS = True  # it records as record does
+
     def test_a_recording_with_all_runs(self):
         with contextlib.closing(sqlite3.connect("base.db")) as db:
             rows = db.execute("SELECT bench_run, run, command, wall, user, max_rss, exit_status FROM bench_run").fetchall()

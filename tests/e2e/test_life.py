@@ -75,6 +75,8 @@ class Recorded(t.Case):
 
 
 class Damage(Recorded):
+    NIGHTLY_FOR_USERS = True  # a file is as damaged for everybody
+
     def test_sound(self):
         status, about, said = check("probing.db")
         self.assertEqual((t.OK, True, True), (status, about["check"]["sound"], about["check"]["sealed"]), said)
@@ -375,6 +377,8 @@ while time.monotonic() < stop:
 
 
 class Memory(t.Case):
+    NIGHTLY_FOR_USERS = True  # everybody's memory ends
+
     def test_a_recorder_without_memory_leaves_no_clean_run(self):
         for n_bytes in (0, 256 << 10):
             path = "%d.db" % n_bytes

@@ -157,6 +157,7 @@ class WithEvents(EverySource):
 
 
 class ByDefault(WithEvents, Sums):
+    NIGHTLY_FOR_USERS = True  # an ordinary user's default is ByReading's source
     source = "auto"
 
     def need(self):
@@ -171,6 +172,7 @@ class ByReading(WithEvents, Sums):
 
 
 class ByPolling(EverySource, Sums):
+    NIGHTLY_FOR_USERS = True  # root polls as everybody does
     source = "poll"
 
     @t.statistical("sums of samples that are met by chance, within three standard errors", 0.0005)

@@ -227,7 +227,7 @@ class Whole(Common):
 
 
 class OfWall(Whole, Waits):
-    pass
+    NIGHTLY_FOR_USERS = True  # an ordinary user's default is OfWallRead's source
 
 
 class OfWallRead(Whole, Waits):
