@@ -268,7 +268,7 @@ class Times(Habit):
         with program(BUSY) as target:
             for text, seconds in (("400ms", 0.4), ("0.01m", 0.6), ("500000us", 0.5)):
                 done = probing("record", target.pid, "-d", text, check=t.OK)
-                self.assertRegex(done.stderr, r"samples in %.1f s" % seconds)
+                self.assertRegex(done.stderr, r"samples? in %.1f s" % seconds)
             done = probing("record", target.pid, "-d", "5parsecs", check=t.USAGE)
             self.assertIn("a time such as 10, 500ms, 2m or 1h", done.stderr)
             probing("top", target.pid, "-d", "100ms", "-w", "1m", "--once", check=t.OK)
