@@ -71,6 +71,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		else
 			options->recording = argument;
 		return 0;
+	case ARGP_KEY_END:
+		view_end(state, &options->view, &options->recording);
+		return 0;
 	default:
 		return view_parse(key, argument, state, &options->view);
 	}

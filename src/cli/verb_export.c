@@ -79,6 +79,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		cli_parse_recording(state, argument, &options->recording);
 		return 0;
 	case ARGP_KEY_END:
+		view_end(state, &options->view, &options->recording);
+		options->has_view |= options->view.pids.n > 0;
 		check(state, options);
 		return view_parse(key, argument, state, &options->view);
 	default:

@@ -68,6 +68,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		cli_parse_recording(state, argument, &options->recording);
 		return 0;
 	case ARGP_KEY_END:
+		view_end(state, &options->view, &options->recording);
 		if (!options->exporter && options->out)
 			options->exporter = exporters_of_path(state, options->out, true);
 		return 0;

@@ -77,6 +77,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		cli_parse_recording(state, argument, &options->recording);
 		return 0;
 	case ARGP_KEY_END:
+		view_end(state, &options->view, &options->recording);
 		if (options->callers.n > 0 && options->callees.n > 0)
 			argp_error(state, "--callers and --callees are two questions: ask one at a time");
 		if ((options->callers.n > 0 || options->callees.n > 0) && options->report.by != REPORT_BY_FUNCTION)

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,6 +47,13 @@ static void parse_time(struct argp_state *state, const char *option, const char 
 	if (view_time_parse(text, to) < 0)
 		argp_error(state, "%s needs a time: 12.5, 90s, 2m, 14:05:30 or '2026-03-01 14:05', not %s", option,
 			   text);
+}
+
+static void parse_chosen(struct argp_state *state, char *argument, struct view *view)
+{
+	if (view->chosen)
+		argp_error(state, "-p is given twice: write -p %s,%s", view->chosen, argument);
+	view->chosen = argument;
 }
 
 /* Options with lists and names. */
@@ -122,6 +130,9 @@ error_t view_parse(int key, char *argument, struct argp_state *state, struct vie
 	case KEY_VIEW_LIVE:
 		view->live_s = cli_parse_duration(state, argument, "the duration", 0.001, 1e6);
 		return 0;
+	case KEY_VIEW_CHOSEN:
+		parse_chosen(state, argument, view);
+		return 0;
 	case KEY_VIEW_COUNTS:
 		view->counts = true;
 		return 0;
@@ -131,6 +142,21 @@ error_t view_parse(int key, char *argument, struct argp_state *state, struct vie
 	default:
 		return parse_words(key, argument, state, view);
 	}
+}
+
+void view_end(struct argp_state *state, struct view *view, const char **recording)
+{
+	if (!view->chosen)
+		return;
+	if (*recording)
+		parse_words(KEY_VIEW_PID, view->chosen, state, view);
+	else if (endpoint_is_process(view->chosen))
+		*recording = view->chosen;
+	else
+		argp_error(state,
+			   "-p without a recording takes one process id, not %s; 'probing record -p LIST' records "
+			   "several",
+			   view->chosen);
 }
 
 void view_export(const struct view *view, struct export_options *options)
@@ -270,6 +296,9 @@ static int open_process(const char *word, const struct view *view, sqlite3 **ret
 
 	if (id < 1 || id > MAX_ID)
 		return cli_fail(EXIT_NO_INPUT, "there is no process %s; a recording of this name is ./%s", word, word);
+	if (view->chosen && kill((pid_t)id, 0) < 0 && errno == ESRCH)
+		return cli_fail(EXIT_NO_INPUT,
+				"there is no process %ld; 'probing VERB FILE --pid %ld' shows a recorded one", id, id);
 	status = live_recording_make((pid_t)id, view->live_s > 0 ? view->live_s : DEFAULT_LIVE_S, &live);
 	if (status != EXIT_OK)
 		return status;

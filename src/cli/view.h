@@ -35,6 +35,7 @@ struct view {
 	bool full_paths;            /* not the shortest ends of paths that are unique */
 	bool by_thread;             /* show threads separately; if the verb can */
 	bool merge_processes;       /* show processes as one */
+	char *chosen;               /* of -p, until view_end(); an argument */
 	double live_s;              /* how long a process is recorded; 0: DEFAULT_LIVE_S */
 	bool lines, inverted;       /* form of a tree: struct export_options */
 	double min_share;
@@ -66,6 +67,7 @@ enum {
 	KEY_VIEW_COUNTS,
 	KEY_VIEW_MERGE,
 	KEY_VIEW_LIVE = 'd',
+	KEY_VIEW_CHOSEN = 'p',
 };
 
 /* clang-format off */
@@ -107,9 +109,10 @@ enum {
 	{ "counts", KEY_VIEW_COUNTS, NULL, 0, "Count samples instead of adding up their time", 0 }
 /* clang-format on */
 
-/* For verbs that also show processes, by PID instead of a recording. */
+/* For verbs that also show processes, by PID instead of a recording. They call view_end(). */
 /* clang-format off */
 #define VIEW_LIVE_ROW                                                                                      \
+	{ NULL, KEY_VIEW_CHOSEN, "PID", 0, "Without FILE: same as a bare PID; with FILE: same as --pid", 0 },   \
 	{ "duration", KEY_VIEW_LIVE, "TIME", 0, "With a PID: record for TIME (default: 5s)", 0 }
 /* clang-format on */
 
@@ -124,6 +127,12 @@ void view_done(struct view *view);
 
 /* One option; ARGP_ERR_UNKNOWN: it is none of these. A mistake ends the process (argp_error). */
 error_t view_parse(int key, char *argument, struct argp_state *state, struct view *view);
+
+/*
+ * view_end - at the end of the options (ARGP_KEY_END): -p names a process of the recording, or, without a recording, the
+ * process to record. @recording: as the arguments named it; NULL: not.
+ */
+void view_end(struct argp_state *state, struct view *view, const char **recording);
 
 /*
  * view_open - the displayed part of a recording, as a profile.

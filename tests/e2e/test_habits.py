@@ -286,6 +286,9 @@ class Live(Habit):
             self.assertIn("work", done.stdout)
             done = probing("export", target.pid, "--to", "folded", "-o", "-", "-d", "400ms", check=t.OK, env=environment)
             self.assertIn("work", done.stdout)
+            done = probing("report", "-p", target.pid, "-d", "400ms", check=t.OK, env=environment)
+            self.assertIn("recording process %d for 0.4 s" % target.pid, done.stderr)
+            self.assertIn("work", done.stdout)
         self.assertEqual(([], {"tmp", "f.svg"}), (os.listdir("tmp"), set(os.listdir())))
 
     def test_an_interrupt_shows_what_there_is(self):
@@ -315,6 +318,28 @@ class Live(Habit):
     def test_nobody_there(self):
         done = probing(4194000, "flamegraph", check=t.NO_INPUT)
         self.assertIn("there is no process 4194000", done.stderr)
+        done = probing("report", "-p", 4194000, check=t.NO_INPUT)
+        self.assertIn("there is no process 4194000; 'probing VERB FILE --pid 4194000'", done.stderr)
+
+    def test_a_process_of_a_recording(self):
+        """-p of a named recording is a filter, wherever it is written."""
+        with program(BUSY) as one, program(BUSY) as other:
+            probing("record", "-p", "%d,%d" % (one.pid, other.pid), "-d", "700ms", "-F", 499, "-q", check=t.OK)
+        for arguments in (["probing.db", "-p", one.pid], ["-p", one.pid, "probing.db"], ["-p", one.pid, "-i", "probing.db"]):
+            found = json.loads(probing("report", *arguments, "--by", "process", "--json", check=t.OK).stdout)
+            self.assertEqual([one.pid], [row["pid"] for row in found["rows"]], arguments)
+        both = json.loads(probing("report", "probing.db", "-p", "%d,%d" % (one.pid, other.pid), "--by", "process", "--json",
+                                  check=t.OK).stdout)
+        self.assertEqual({one.pid, other.pid}, {row["pid"] for row in both["rows"]})
+        probing("flamegraph", "probing.db", "-p", one.pid, check=t.OK)
+        with open("flamegraph.svg", encoding="utf-8") as file:
+            self.assertIn("(process %d)" % one.pid, file.read())
+        refused = probing("export", "probing.db", "-p", one.pid, "--to", "sqlite", check=t.USAGE)
+        self.assertIn("leave the options out", refused.stderr)
+        refused = probing("report", "-p", "%d,%d" % (one.pid, other.pid), check=t.USAGE)
+        self.assertIn("-p without a recording takes one process id", refused.stderr)
+        probing("report", "probing.db", "-p", "python3", check=t.USAGE)
+        probing("report", "probing.db", "-p", one.pid, "-p", other.pid, check=t.USAGE)
 
 
 class Reports(Habit):
@@ -438,6 +463,9 @@ class OlderProbing(Habit):
 # Long options that are one meaning of a letter: a number of things to show or to do, the format, and who held the GIL.
 SYNONYMS = [{"--rows", "--files", "--runs", "--iterations"}, {"--format", "--to", "--from"}, {"--gil", "--show-gil"}]
 
+# Letters without a long option of their own, and the long option of other verbs that has that meaning.
+ALONE = {"-p": "--pid"}
+
 
 class Letters(unittest.TestCase):
     """The options of every verb, as --help lists them."""
@@ -457,6 +485,8 @@ class Letters(unittest.TestCase):
             for letters, long, argument in re.findall(r"(?m)^  ((?:-\w, )+)(--[\w-]+)(=?)", text):
                 for letter in re.findall(r"-\w", letters):
                     yield verb, letter, bool(argument), long
+            for letter in re.findall(r"(?m)^  (-\w) [A-Z]", text):
+                yield verb, letter, True, ALONE[letter]
 
     def others(self):
         for verb, text in self.help.items():
