@@ -17,7 +17,7 @@
 #include "base/util.h"
 
 /* Ignore more than these, to bound the time. */
-enum { MAX_SOCKETS = 1 << 17, MAX_LOCKS = 1 << 16, TCP_LISTEN = 10 };
+enum { MAX_SOCKETS = 1 << 17, MAX_LOCKS = 1 << 16, TCP_LISTEN = 10, N_PORTS = 1 << 16 };
 
 struct sockets {
 	pid_t pid;
@@ -27,6 +27,7 @@ struct sockets {
 		char *text;
 	} * items; /* sorted by inode */
 	size_t n, allocated;
+	uint64_t listening[N_PORTS / 64]; /* a bit for each port */
 };
 
 int sockets_new(pid_t pid, struct sockets **ret)
@@ -40,12 +41,20 @@ int sockets_new(pid_t pid, struct sockets **ret)
 	return 0;
 }
 
+void sockets_renew(struct sockets *sockets)
+{
+	for (size_t i = 0; i < sockets->n; i++)
+		free(sockets->items[i].text);
+	sockets->n = 0;
+	sockets->is_read = false;
+	memset(sockets->listening, 0, sizeof sockets->listening);
+}
+
 void sockets_free(struct sockets *sockets)
 {
 	if (!sockets)
 		return;
-	for (size_t i = 0; i < sockets->n; i++)
-		free(sockets->items[i].text);
+	sockets_renew(sockets);
 	free(sockets->items);
 	free(sockets);
 }
@@ -137,6 +146,23 @@ bool descriptor_parse_lock(const char *line, pid_t *ret_pid, unsigned *ret_major
 
 /* ---- Files of /proc ---- */
 
+bool sockets_listen_at(const struct sockets *sockets, unsigned port)
+{
+	return port < N_PORTS && sockets->listening[port / 64] >> port % 64 & 1;
+}
+
+/* "tcp 127.0.0.1:8000, listening" */
+static void note_listening(struct sockets *sockets, const char *text)
+{
+	const char *colon = strrchr(text, ':');
+	unsigned port;
+	int n = 0;
+
+	if (strncmp(text, "tcp", 3) == 0 && colon && sscanf(colon, ":%u, listening%n", &port, &n) == 1 && n > 0 &&
+	    port < N_PORTS)
+		sockets->listening[port / 64] |= UINT64_C(1) << port % 64;
+}
+
 static int add_socket(struct sockets *sockets, uint64_t inode, const char *text)
 {
 	int r;
@@ -149,6 +175,7 @@ static int add_socket(struct sockets *sockets, uint64_t inode, const char *text)
 	sockets->items[sockets->n] = (struct socket){ inode, strdup(text) };
 	if (!sockets->items[sockets->n].text)
 		return -ENOMEM;
+	note_listening(sockets, text);
 	sockets->n++;
 	return 0;
 }

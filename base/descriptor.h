@@ -18,6 +18,10 @@ enum { DESCRIPTOR_TEXT_BYTES = 512 };
 struct sockets;
 
 int sockets_new(pid_t pid, struct sockets **ret); /* -ENOMEM */
+/* They are read again when a socket is described next. */
+void sockets_renew(struct sockets *sockets);
+/* Whether one of them accepts TCP connections at this port, as of the last reading. */
+bool sockets_listen_at(const struct sockets *sockets, unsigned port);
 void sockets_free(struct sockets *sockets);
 void sockets_freep(struct sockets **sockets);
 

@@ -38,22 +38,39 @@ static int append(struct interner *interner, const void *bytes, size_t n_bytes, 
 	return 1;
 }
 
-int interner_add(struct interner *interner, const void *bytes, size_t n_bytes, uint32_t *ret)
+/* @ret_key: of the string; of a new one, free. */
+static bool find(const struct interner *interner, const void *bytes, size_t n_bytes, uint64_t *ret_key, uint32_t *ret)
 {
 	uint64_t key = hash_bytes(HASH_START, bytes, n_bytes) | 1;
-	int r;
 
 	/* If another string has this key, continue with the next key. */
 	for (;; key = mix64(key) | 1) {
 		const struct id_slot *slot = id_map_find(&interner->by_hash, key);
 
+		*ret_key = key;
 		if (!slot)
-			break;
+			return false;
 		if (!is_same(interner, slot->id, bytes, n_bytes))
 			continue;
 		*ret = slot->id;
-		return 0;
+		return true;
 	}
+}
+
+bool interner_find(const struct interner *interner, const void *bytes, size_t n_bytes, uint32_t *ret)
+{
+	uint64_t key;
+
+	return find(interner, bytes, n_bytes, &key, ret);
+}
+
+int interner_add(struct interner *interner, const void *bytes, size_t n_bytes, uint32_t *ret)
+{
+	uint64_t key;
+	int r;
+
+	if (find(interner, bytes, n_bytes, &key, ret))
+		return 0;
 	r = append(interner, bytes, n_bytes, key);
 	if (r < 0)
 		return r;

@@ -6,6 +6,8 @@
 #ifndef PROBING_BASE_INTERNER_H
 #define PROBING_BASE_INTERNER_H
 
+#include <stdbool.h>
+
 #include "base/id_map.h"
 
 /* Zeroed: empty. */
@@ -28,6 +30,9 @@ struct interner {
  * changed.
  */
 int interner_add(struct interner *interner, const void *bytes, size_t n_bytes, uint32_t *ret);
+
+/* interner_find - the number of a string, if it is known. */
+bool interner_find(const struct interner *interner, const void *bytes, size_t n_bytes, uint32_t *ret);
 
 /* A string by its number; borrowed until one is added. */
 static inline const void *interner_get(const struct interner *interner, uint32_t id, uint32_t *ret_bytes)

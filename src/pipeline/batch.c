@@ -26,7 +26,7 @@ void batch_clear(struct batch *batch)
 		free(batch->processes[i].python);
 	}
 	for (size_t i = 0; i < batch->n_frames; i++)
-		free(batch->frames[i].task);
+		free(batch->frames[i].name);
 	for (size_t i = 0; i < batch->n_dumps; i++)
 		closep(&batch->dumps[i].fd);
 #define X(type, name) batch->n_##name = 0;

@@ -39,8 +39,8 @@ struct new_frame {
 	const struct module *module; /* native; NULL anonymous */
 	int64_t module_id;
 	uint64_t address;        /* native: own address, absolute when anonymous; kernel: ip, in the naming its place */
-	char *task;              /* its name; owned by the batch */
-	enum thread_state state; /* a wait's */
+	char *name;              /* of a task, or of the object of a wait; owned by the batch */
+	enum thread_state state; /* of a wait without a name */
 	/* Anonymous code: */
 	uint32_t program;
 	uint64_t time_ns; /* CLOCK_MONOTONIC, of the first sample */

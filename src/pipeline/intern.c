@@ -11,8 +11,8 @@
 #define MAPS_OF(intern)                                                                                                \
 	{                                                                                                              \
 		&(intern)->native, &(intern)->kernel, &(intern)->programs, &(intern)->positions,                       \
-			&(intern)->expressions, &(intern)->instructions, &(intern)->tasks, &(intern)->stacks,          \
-			&(intern)->totals                                                                              \
+			&(intern)->expressions, &(intern)->instructions, &(intern)->tasks, &(intern)->objects,         \
+			&(intern)->stacks, &(intern)->totals                                                           \
 	}
 
 void intern_renew(struct intern *intern)
@@ -32,6 +32,7 @@ void intern_renew(struct intern *intern)
 void intern_done(struct intern *intern)
 {
 	intern_renew(intern);
+	interner_done(&intern->object_names);
 	free(intern->module_is_known);
 	memset(intern, 0, sizeof *intern);
 }
@@ -329,8 +330,8 @@ static int intern_task(struct intern *intern, struct batch *batch, const struct 
 	if (!row)
 		return -ENOMEM;
 	row->kind = FRAME_TASK;
-	row->task = strdup(frame->task.name);
-	if (!row->task)
+	row->name = strdup(frame->task.name);
+	if (!row->name)
 		return -ENOMEM;
 	*ret = row->id;
 	return 0;
@@ -421,6 +422,52 @@ int intern_wait(struct intern *intern, struct batch *batch, uint32_t parent, uns
 		row->state = state;
 	}
 	return add_stack(intern, batch, parent, intern->waits[state], depth, ret);
+}
+
+int intern_object_name(struct intern *intern, const char *name, uint32_t *ret)
+{
+	struct interner *names = &intern->object_names;
+	uint32_t number = 0, n_bytes = (uint32_t)strlen(name) + 1; /* with its end */
+	int r = 0;
+
+	*ret = 0;
+	if (name[0] == '\0' || (names->n >= INTERN_MAX_OBJECTS && !interner_find(names, name, n_bytes, &number)))
+		return 0;
+	r = interner_add(names, name, n_bytes, &number);
+	if (r >= 0)
+		*ret = number + 1;
+	return MIN(r, 0);
+}
+
+static int intern_object_frame(struct intern *intern, struct batch *batch, uint32_t object, uint32_t *ret)
+{
+	const struct id_slot *slot = id_map_find(&intern->objects, object);
+	struct new_frame *row;
+	uint32_t n_bytes;
+
+	if (slot) {
+		*ret = slot->id;
+		return 0;
+	}
+	row = add_frame(intern, batch, &intern->objects, object);
+	if (!row)
+		return -ENOMEM;
+	row->kind = FRAME_WAIT;
+	row->name = strdup(interner_get(&intern->object_names, object - 1, &n_bytes));
+	if (!row->name)
+		return -ENOMEM;
+	*ret = row->id;
+	return 0;
+}
+
+int intern_object(struct intern *intern, struct batch *batch, uint32_t parent, unsigned depth, uint32_t object,
+		  uint32_t *ret)
+{
+	uint32_t frame = 0;
+	int r;
+
+	r = intern_object_frame(intern, batch, object, &frame);
+	return r < 0 ? r : add_stack(intern, batch, parent, frame, depth, ret);
 }
 
 int intern_unsampled(struct intern *intern, struct batch *batch, uint32_t *ret)

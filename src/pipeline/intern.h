@@ -29,12 +29,14 @@ struct intern {
 	struct id_map expressions;  /* code and number of a position -> frame */
 	struct id_map instructions; /* code and instruction -> frame, without decoding a line table */
 	struct interner task_names;
-	struct id_map tasks;      /* number of the name + 1 -> frame */
-	uint32_t waits[STATE_N];  /* frame of each state; 0: none yet */
-	uint32_t unsampled;       /* the frame of unsampled time; 0: none yet */
-	struct id_map stacks;     /* parent and frame -> stack */
-	struct id_map totals;     /* thread and stack -> index in the batch's totals + 1 */
-	uint8_t *module_is_known; /* by module id */
+	struct id_map tasks;          /* number of the name + 1 -> frame */
+	struct interner object_names; /* kept by intern_renew() */
+	struct id_map objects;        /* number of the name + 1 -> frame */
+	uint32_t waits[STATE_N];      /* frame of each state; 0: none yet */
+	uint32_t unsampled;           /* the frame of unsampled time; 0: none yet */
+	struct id_map stacks;         /* parent and frame -> stack */
+	struct id_map totals;         /* thread and stack -> index in the batch's totals + 1 */
+	uint8_t *module_is_known;     /* by module id */
 	size_t n_modules;
 	uint32_t n_frames, n_stacks, n_codes, n_positions;
 };
@@ -61,6 +63,22 @@ int intern_stack(struct intern *intern, struct batch *batch, const struct stack 
  */
 int intern_wait(struct intern *intern, struct batch *batch, uint32_t parent, unsigned depth, enum thread_state state,
 		uint32_t *ret);
+
+/*
+ * intern_object_name - the number of the name of an object that a thread waits for.
+ * @name: as its frame shows it: "[pipe]"; "": unknown.
+ * @ret:  0: unknown, or one more than INTERN_MAX_OBJECTS.
+ */
+enum { INTERN_MAX_OBJECTS = 4096 };
+int intern_object_name(struct intern *intern, const char *name, uint32_t *ret);
+
+/*
+ * intern_object - the frame of the object of a wait, below the stack that intern_wait() returned.
+ * @depth:  frames in that stack.
+ * @object: a number of intern_object_name(), not 0.
+ */
+int intern_object(struct intern *intern, struct batch *batch, uint32_t parent, unsigned depth, uint32_t object,
+		  uint32_t *ret);
 
 /* intern_unsampled - the stack of time that no sample was taken of: one frame, which says so. */
 int intern_unsampled(struct intern *intern, struct batch *batch, uint32_t *ret);

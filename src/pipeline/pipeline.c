@@ -87,6 +87,7 @@ void pipeline_free(struct pipeline *pipeline)
 	thread_names_done(&pipeline->thread_names);
 	task_frames_done(&pipeline->tasks);
 	off_cpu_done(&pipeline->off_cpu);
+	wait_objects_done(&pipeline->wait_objects);
 	pending_tasks_done(&pipeline->pending);
 	native_stack_done(&pipeline->native);
 	stitcher_free(pipeline->stitcher);

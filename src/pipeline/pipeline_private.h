@@ -19,6 +19,7 @@
 #include "src/pipeline/process.h"
 #include "src/pipeline/tasks.h"
 #include "src/pipeline/thread_names.h"
+#include "src/pipeline/wait_object.h"
 #include "src/pipeline/writer.h"
 #include "unwind/stitch/stitch.h"
 
@@ -48,6 +49,7 @@ struct pipeline {
 	struct filter filter;
 	struct thread_names thread_names;
 	struct off_cpu off_cpu;
+	struct wait_objects wait_objects;
 	struct pending_tasks pending;
 	struct batch *batch;
 	struct writer *writer;

@@ -141,7 +141,7 @@ static int put_sample(struct pipeline *pipeline, const struct sample *sample, st
 
 /* ---- Waiting ---- */
 
-/* Turn an interval of a thread's time into a row, with its wait state as the innermost frame. */
+/* Turn an interval of a thread's time into a row, with its wait state and the object of the wait as the innermost frames. */
 int pipeline_put_stretch(void *data, const struct stretch *stretch)
 {
 	static const struct wait_stack nothing = { .verdict = VERDICT_NO_PYTHON, .end = STACK_TRUNCATED };
@@ -164,26 +164,43 @@ int pipeline_put_stretch(void *data, const struct stretch *stretch)
 	pipeline->counts.without_stack += !stretch->stack;
 	if (stretch->state != STATE_RUNNING)
 		r = intern_wait(&pipeline->intern, pipeline->batch, stack->id, stack->depth, stretch->state, &id);
+	if (r >= 0 && stack->object != 0 && stretch->state == stack->state)
+		r = intern_object(&pipeline->intern, pipeline->batch, id, stack->depth + 1, stack->object, &id);
 	if (r < 0)
 		return r;
 	row.stack = id;
 	return put_row(pipeline, &row, stretch->since_ns);
 }
 
+/* The wait may continue: see check_object() in waits.c. */
+static int read_object(struct pipeline *pipeline, const struct waiter *waiter, struct wait_stack *wait)
+{
+	char name[WAIT_OBJECT_BYTES];
+	int r;
+
+	r = wait_object_read(&pipeline->wait_objects, &pipeline->thread_names, waiter, name);
+	if (r >= 0)
+		r = intern_object_name(&pipeline->intern, name, &wait->object);
+	wait->object_ns = monotonic_ns();
+	return r;
+}
+
 /* Keep the stack of a waiting thread until the duration of the wait is known. */
-static int keep_wait(struct pipeline *pipeline, struct process *process, pid_t tid, struct stack *stack,
+static int keep_wait(struct pipeline *pipeline, const struct waiter *waiter, struct stack *stack,
 		     struct wait_stack *wait)
 {
 	int r;
 
-	r = keep_stack(pipeline, wait->from_ns, process, stack, &wait->id);
+	r = keep_stack(pipeline, wait->from_ns, waiter->process, stack, &wait->id);
+	if (r >= 0)
+		r = read_object(pipeline, waiter, wait);
 	if (r < 0)
 		return r;
 	wait->depth = (unsigned)stack->n_frames;
 	wait->verdict = stack->verdict;
 	wait->end = stack->end;
 	pipeline->counts.python_cut += stack->python_cut;
-	return waits_stack(pipeline->off_cpu.waits, process->pid, tid, wait);
+	return waits_stack(pipeline->off_cpu.waits, waiter->process->pid, waiter->tid, wait);
 }
 
 /* A waiting thread may run an event loop. */
@@ -196,15 +213,19 @@ static void note_loop(struct pipeline *pipeline, const struct process *process, 
 static int keep_switch(struct pipeline *pipeline, const struct sample *sample, struct process *process,
 		       struct stack *stack)
 {
+	struct proc_call call;
 	struct wait_stack wait = {
-		.state = wait_state_of_sample(sample, process->remote, process->runtime),
+		.state = wait_state_of_sample(sample, process->remote, process->runtime, &call),
 		.from_ns = sample->time_ns,
 		.to_ns = sample->time_ns,
 		.at_switch = true,
 	};
+	const struct waiter waiter = {
+		process, sample->tid, wait.state, &call, sample->stack, sample->stack_bytes,
+	};
 
 	note_loop(pipeline, process, sample->tid, wait.state);
-	return keep_wait(pipeline, process, sample->tid, stack, &wait);
+	return keep_wait(pipeline, &waiter, stack, &wait);
 }
 
 /* With a filter, skip unsampled time: no stack shows whether it passes. */
@@ -407,7 +428,9 @@ static int read_due_loops(struct pipeline *pipeline)
 /* A wait that has ended, or a thread that may not be read, stays without a stack. */
 static int look(struct pipeline *pipeline, pid_t pid, pid_t tid)
 {
+	struct wait_stack_reader *reader = &pipeline->off_cpu.wait_stack_reader;
 	struct wait_stack wait = { .from_ns = monotonic_ns() };
+	struct proc_call call;
 	const struct sample sample = { .tid = tid, .is_polled = true };
 	struct process *process;
 	struct stack stack;
@@ -418,14 +441,15 @@ static int look(struct pipeline *pipeline, pid_t pid, pid_t tid)
 		r = process_search_python(process, wait.from_ns);
 	if (r < 0)
 		return r;
-	r = read_wait_stack(&pipeline->off_cpu.wait_stack_reader, process, tid, &wait.state, &stack);
+	r = read_wait_stack(reader, process, tid, &call, &wait.state, &stack);
 	if (r >= 0 && pipeline->options.async)
 		r = add_tasks(pipeline, process, &sample, &stack);
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
 	wait.to_ns = monotonic_ns();
 	note_loop(pipeline, process, tid, wait.state);
-	return keep_wait(pipeline, process, tid, &stack, &wait);
+	return keep_wait(pipeline, &(struct waiter){ process, tid, wait.state, &call, reader->bytes, reader->n_bytes },
+			 &stack, &wait);
 }
 
 int pipeline_idle(struct pipeline *pipeline)

@@ -367,7 +367,7 @@ static int put_task(struct symbol_writer *names, const struct new_frame *frame)
 	struct frame_row row = { .frame = frame->id, .kind = FRAME_TASK };
 	int r;
 
-	if (asprintf(&name, "task %s", frame->task) < 0)
+	if (asprintf(&name, "task %s", frame->name) < 0)
 		return -ENOMEM;
 	function.name = name;
 	r = put_function(names, &function, &row.function);
@@ -378,11 +378,11 @@ static int put_wait(struct symbol_writer *names, const struct new_frame *frame)
 {
 	struct function_row function = { .kind = FRAME_WAIT };
 	struct frame_row row = { .frame = frame->id, .kind = FRAME_WAIT };
-	char name[32];
+	char state[32];
 	int r;
 
-	snprintf(name, sizeof name, "[%s]", thread_state_name(frame->state));
-	function.name = name;
+	snprintf(state, sizeof state, "[%s]", thread_state_name(frame->state) ?: "");
+	function.name = frame->name ?: state;
 	r = put_function(names, &function, &row.function);
 	return r < 0 ? r : store_put_frame(names->store, &row);
 }

@@ -58,26 +58,31 @@ static void read_names(struct process_names *process, struct py_runtime *runtime
 	process->next_ns = time_ns + MAX(took_ns * READ_SHARE, (uint64_t)NAMES_SERVE_NS);
 }
 
+const char *thread_names_by_ident(struct thread_names *names, struct py_runtime *runtime, pid_t pid, uint64_t ident,
+				  uint64_t time_ns)
+{
+	struct process_names *process = find_or_add(names, pid);
+	const char *name;
+
+	if (!process)
+		return NULL;
+	name = time_ns < process->next_ns ? py_thread_name(&process->names, ident) : NULL;
+	if (name || time_ns < process->missing_ns)
+		return name;
+	read_names(process, runtime, time_ns);
+	return py_thread_name(&process->names, ident);
+}
+
 const char *thread_names_find(struct thread_names *names, struct py_runtime *runtime, pid_t pid, pid_t tid,
 			      uint64_t time_ns)
 {
-	struct process_names *process;
 	struct py_state state;
-	const char *name;
 
 	if (!runtime)
 		return NULL;
 	py_begin_sample(runtime);
-	if (py_state_of(runtime, tid, &state) < 0)
-		return NULL;
-	process = find_or_add(names, pid);
-	if (!process)
-		return NULL;
-	name = time_ns < process->next_ns ? py_thread_name(&process->names, state.ident) : NULL;
-	if (name || time_ns < process->missing_ns)
-		return name;
-	read_names(process, runtime, time_ns);
-	return py_thread_name(&process->names, state.ident);
+	return py_state_of(runtime, tid, &state) < 0 ? NULL
+						     : thread_names_by_ident(names, runtime, pid, state.ident, time_ns);
 }
 
 /* PIDs are reused, so the slot stays for the next process. */

@@ -31,6 +31,10 @@ void thread_names_done(struct thread_names *names);
 const char *thread_names_find(struct thread_names *names, struct py_runtime *runtime, pid_t pid, pid_t tid,
 			      uint64_t time_ns);
 
+/* thread_names_by_ident - the same, by threading.get_ident(). Call it between samples (py_begin_sample). */
+const char *thread_names_by_ident(struct thread_names *names, struct py_runtime *runtime, pid_t pid, uint64_t ident,
+				  uint64_t time_ns);
+
 /* The process has ended or runs another program. */
 void thread_names_forget(struct thread_names *names, pid_t pid);
 

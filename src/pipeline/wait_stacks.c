@@ -42,7 +42,7 @@ static int whole_stack(struct wait_stack_reader *wait_stack_reader, struct proce
 			     LOOK_BYTES);
 	if (n < 0)
 		return (int)n;
-	sample->stack_bytes = (size_t)n & ~(size_t)7;
+	sample->stack_bytes = wait_stack_reader->n_bytes = (size_t)n & ~(size_t)7;
 	r = native_unwind(process->native, sample, process->remote, wait_stack_reader->native);
 	return r < 0 ? r
 		     : stitch(wait_stack_reader->stitcher, process->space, process->runtime, wait_stack_reader->native,
@@ -55,7 +55,7 @@ static bool is_whole(const struct stack *stack)
 }
 
 int read_wait_stack(struct wait_stack_reader *wait_stack_reader, struct process *process, pid_t tid,
-		    enum thread_state *ret_state, struct stack *ret)
+		    struct proc_call *ret_call, enum thread_state *ret_state, struct stack *ret)
 {
 	struct sample sample = { .pid = process->pid, .tid = tid, .has_user = true, .is_held = true };
 	struct proc_call call;
@@ -65,9 +65,11 @@ int read_wait_stack(struct wait_stack_reader *wait_stack_reader, struct process 
 		wait_stack_reader->bytes = malloc(LOOK_BYTES);
 	if (!wait_stack_reader->bytes)
 		return -ENOMEM;
+	wait_stack_reader->n_bytes = 0;
 	r = proc_call_read(process->pid, tid, &call);
 	if (r < 0)
 		return r;
+	*ret_call = call;
 	*ret_state = wait_state(&call, process->runtime, tid);
 	sample.time_ns = monotonic_ns();
 	sample.stack = wait_stack_reader->bytes;

@@ -8,6 +8,7 @@
 #ifndef PROBING_PIPELINE_WAIT_STACKS_H
 #define PROBING_PIPELINE_WAIT_STACKS_H
 
+#include "base/proc.h"
 #include "base/sample.h"
 #include "src/pipeline/process.h"
 #include "unwind/native/native.h"
@@ -18,17 +19,19 @@ struct wait_stack_reader {
 	struct stitcher *stitcher; /* borrowed, as is the next */
 	struct native_stack *native;
 	struct memory_stitcher **memory; /* made when it is first needed */
-	uint8_t *bytes;                  /* of a stack */
+	uint8_t *bytes;                  /* of a stack, from the stack pointer on */
+	size_t n_bytes;                  /* that were read of the last one */
 };
 void wait_stack_reader_done(struct wait_stack_reader *wait_stack_reader);
 
 /*
  * read_wait_stack - the stack of a waiting thread, and the kind of the wait.
+ * @ret_call:  its system call.
  * @ret_state: STATE_RUNNABLE if it is not in the kernel after all: its Python frames alone.
  * @ret: frames are borrowed until the next stitching.
  * Errors: -ESRCH it has ended; -EPERM, -EACCES; -ENOMEM.
  */
 int read_wait_stack(struct wait_stack_reader *wait_stack_reader, struct process *process, pid_t tid,
-		    enum thread_state *ret_state, struct stack *ret);
+		    struct proc_call *ret_call, enum thread_state *ret_state, struct stack *ret);
 
 #endif

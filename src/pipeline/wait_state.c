@@ -101,16 +101,21 @@ enum thread_state wait_state(const struct proc_call *call, struct py_runtime *ru
 	return STATE_BLOCKED;
 }
 
-enum thread_state wait_state_of_sample(const struct sample *sample, struct remote *remote, struct py_runtime *runtime)
+enum thread_state wait_state_of_sample(const struct sample *sample, struct remote *remote, struct py_runtime *runtime,
+				       struct proc_call *ret_call)
 {
 	uint8_t before[MACHINE_CALL_NUMBER_BYTES];
 	struct proc_call call = { .number = -1 };
 
+	*ret_call = call;
 	if (!sample->has_user || !remote ||
 	    remote_read(remote, RADDR(sample->regs.value[MACHINE_REG_PC] - sizeof before), before, sizeof before) < 0)
 		return STATE_BLOCKED;
 	call.number = machine_system_call(&sample->regs, before, call.arguments);
 	if (call.number < 0 && proc_call_read(sample->pid, sample->tid, &call) < 0)
 		return STATE_BLOCKED;
+	call.sp = sample->regs.value[MACHINE_REG_SP];
+	call.pc = sample->regs.value[MACHINE_REG_PC];
+	*ret_call = call;
 	return wait_state(&call, runtime, sample->tid);
 }

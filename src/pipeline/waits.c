@@ -199,6 +199,13 @@ static bool takes_stack(struct thread *thread, uint64_t now_ns)
 	return false;
 }
 
+/* It is read after the switch: by then the thread may be in another wait. */
+static void check_object(struct wait_stack *stack, uint64_t until_ns)
+{
+	if (stack->object_ns > until_ns)
+		stack->object = 0;
+}
+
 static int put_wait(struct waits *waits, struct thread *thread, uint64_t now_ns)
 {
 	uint64_t weight = span(thread->since_ns, now_ns);
@@ -209,6 +216,7 @@ static int put_wait(struct waits *waits, struct thread *thread, uint64_t now_ns)
 	if (!takes_stack(thread, now_ns))
 		return owe(waits, thread, weight, now_ns);
 	waits->sums.n_stacks++;
+	check_object(&stack, now_ns);
 	weight += kind->owed_ns;
 	*kind = (struct kind){ .seen = stack, .has_seen = true };
 	return put(waits, thread, thread->is_preempted ? STATE_RUNNABLE : stack.state, thread->since_ns, weight,
@@ -476,6 +484,7 @@ static int put_portion(struct waits *waits, struct thread *thread, uint64_t unti
 	enum thread_state state = thread->is_preempted ? STATE_RUNNABLE : stack.state;
 	uint64_t since_ns = thread->since_ns;
 
+	check_object(&stack, until_ns);
 	thread->activity = WAITS;
 	thread->since_ns = thread->stack.from_ns = thread->stack.to_ns = until_ns;
 	return put(waits, thread, state, since_ns, span(since_ns, until_ns), &stack);

@@ -21,7 +21,9 @@ struct wait_stack {
 	enum stack_end end;
 	enum thread_state state; /* were it not preempted */
 	uint64_t from_ns, to_ns;
-	bool at_switch; /* taken as it left the processor; else during the wait */
+	bool at_switch;     /* taken as it left the processor; else during the wait */
+	uint32_t object;    /* what it waits for: a number of intern_object_name(); 0: unknown */
+	uint64_t object_ns; /* when that had been read: of this wait only if it went on until then */
 };
 
 /* A longer wait is put in such portions, so that a recording shows it before it ends. */

@@ -177,9 +177,13 @@ static void hide_start(const struct profile *profile, struct place *places, size
 /* Rule 4. */
 static void hide_kernel_of_wait(const struct profile *profile, struct place *places, size_t n)
 {
-	const struct profile_frame *leaf = frame_of(profile, &places[n - 1]);
-	size_t first = n - 1;
+	const struct profile_frame *leaf;
+	size_t first;
 
+	if (n > 1 && frame_of(profile, &places[n - 2])->kind == FRAME_WAIT) /* beside it the object of the wait */
+		n--;
+	leaf = frame_of(profile, &places[n - 1]);
+	first = n - 1;
 	if (leaf->kind != FRAME_WAIT || strcmp(leaf->name, "[blocked]") == 0)
 		return;
 	while (first > 0 && frame_of(profile, &places[first - 1])->kind == FRAME_KERNEL)

@@ -2,7 +2,8 @@
 /*
  * waits.c - see waits.h.
  *
- * A wait is a stack whose leaf is of kind wait. Two of its frames matter:
+ * A wait is a stack that ends with a frame of kind wait, or with two: the kind of the wait, and its object. Two other frames
+ * matter:
  *
  * 1. the caller: the innermost Python frame; in a thread without Python the innermost function outside of libc;
  * 2. the function: the builtin that Python called, if all frames below it belong to the builtin's own module or to
@@ -35,9 +36,11 @@ struct summing {
 	const struct profile *profile;
 	struct grouping lines, functions;
 	struct id_map pairs, index; /* (caller, wait) -> number; (number, function) -> item */
+	struct id_map objects;      /* (item, object) -> object sum */
 	struct wait_sums sums;
-	uint32_t *item_of; /* by stack; NO_WAIT: not a wait */
-	uint32_t *pair_of; /* by item */
+	uint32_t *item_of;  /* by stack; NO_WAIT: not a wait */
+	int32_t *object_of; /* by stack: its frame; -1: unknown */
+	uint32_t *pair_of;  /* by item */
 	size_t pairs_allocated;
 	int error;
 };
@@ -48,15 +51,17 @@ static void summing_done(struct summing *self)
 	grouping_done(&self->functions);
 	id_map_done(&self->pairs);
 	id_map_done(&self->index);
+	id_map_done(&self->objects);
 	wait_sums_done(&self->sums);
 	free(self->item_of);
+	free(self->object_of);
 	free(self->pair_of);
 }
 
 /* ---- Relevant frames ---- */
 
-/* "io" for "[io]". */
-static int state_word(const struct profile_frame *wait, char *to, size_t n_bytes)
+/* "io" of "[io]". */
+static int bare_name(const struct profile_frame *wait, char *to, size_t n_bytes)
 {
 	size_t n = strlen(wait->name);
 
@@ -67,7 +72,7 @@ static bool is_state(const struct profile_frame *wait, enum thread_state state)
 {
 	char word[24];
 
-	state_word(wait, word, sizeof word);
+	bare_name(wait, word, sizeof word);
 	return strcmp(word, thread_state_name(state)) == 0;
 }
 
@@ -207,10 +212,13 @@ static int find_item(struct summing *self, const struct wait_sum *wait, uint32_t
 static void take_path(void *data, const int32_t *path, size_t n_path, const struct profile_total *total)
 {
 	struct summing *self = data;
+	const struct profile_frame *frames = self->profile->frames;
 	struct wait_sum wait;
 
-	if (self->error < 0 || n_path == 0 || self->profile->frames[path[n_path - 1]].kind != FRAME_WAIT)
+	if (self->error < 0 || n_path == 0 || frames[path[n_path - 1]].kind != FRAME_WAIT)
 		return;
+	if (n_path > 1 && frames[path[n_path - 2]].kind == FRAME_WAIT)
+		self->object_of[total->stack] = path[--n_path];
 	wait = describe(self->profile, path, n_path);
 	self->error = find_item(self, &wait, &self->item_of[total->stack]);
 }
@@ -225,17 +233,61 @@ static int compare_threads(const void *a, const void *b, void *context)
 	return left->tid < right->tid ? -1 : left->tid > right->tid;
 }
 
+static int add_object(struct summing *self, const struct profile_total *total)
+{
+	struct wait_sums *sums = &self->sums;
+	uint32_t item = self->item_of[total->stack], number;
+	const struct profile_frame *object = &self->profile->frames[self->object_of[total->stack]];
+	int r;
+
+	r = number_of(&self->objects, item, group_of(&self->functions, self->profile, object),
+		      (uint32_t)sums->n_objects, &number);
+	if (r >= 0 && number == sums->n_objects) {
+		r = grow(&sums->objects, sums->n_objects, &sums->objects_allocated, sizeof *sums->objects);
+		if (r >= 0)
+			sums->objects[sums->n_objects++] = (struct wait_object_sum){ .object = object, .item = item };
+	}
+	if (r >= 0)
+		sums->objects[number].value += whole_value(&sums->whole, total);
+	return r;
+}
+
+static int compare_objects(const void *a, const void *b)
+{
+	const struct wait_object_sum *left = a, *right = b;
+
+	if (left->item != right->item)
+		return left->item < right->item ? -1 : 1;
+	if (left->value != right->value)
+		return left->value > right->value ? -1 : 1;
+	return strcmp(left->object->name, right->object->name);
+}
+
+/* Each item has its part of the sorted array. */
+static void give_objects(struct wait_sums *sums)
+{
+	if (sums->n_objects > 0)
+		qsort(sums->objects, sums->n_objects, sizeof *sums->objects, compare_objects);
+	for (size_t i = sums->n_objects; i > 0; i--) {
+		struct wait_sum *item = &sums->items[sums->objects[i - 1].item];
+
+		item->objects = &sums->objects[i - 1];
+		item->n_objects++;
+	}
+}
+
 static int add_totals(struct summing *self)
 {
 	const struct profile *profile = self->profile;
 	CLEANUP(freep) uint32_t *order = calloc(profile->n_totals + 1, sizeof *order);
+	int r = 0;
 
 	if (!order)
 		return -ENOMEM;
 	for (size_t i = 0; i < profile->n_totals; i++)
 		order[i] = (uint32_t)i;
 	qsort_r(order, profile->n_totals, sizeof *order, compare_threads, profile->totals);
-	for (size_t i = 0; i < profile->n_totals; i++) {
+	for (size_t i = 0; i < profile->n_totals && r >= 0; i++) {
 		const struct profile_total *total = &profile->totals[order[i]];
 		struct wait_sum *item;
 
@@ -247,8 +299,11 @@ static int add_totals(struct summing *self)
 		item->last_tid = total->tid;
 		item->samples += total->samples;
 		item->value += whole_value(&self->sums.whole, total);
+		if (self->object_of[total->stack] >= 0)
+			r = add_object(self, total);
 	}
-	return 0;
+	give_objects(&self->sums);
+	return r;
 }
 
 /* Give stacks without a known function the only function of their line and kind; see above. */
@@ -312,10 +367,13 @@ static int add_up(struct summing *self)
 	int r;
 
 	self->item_of = calloc(profile->n_stacks + 1, sizeof *self->item_of);
-	if (!self->item_of)
+	self->object_of = calloc(profile->n_stacks + 1, sizeof *self->object_of);
+	if (!self->item_of || !self->object_of)
 		return -ENOMEM;
-	for (size_t i = 0; i < profile->n_stacks; i++)
+	for (size_t i = 0; i < profile->n_stacks; i++) {
 		self->item_of[i] = NO_WAIT;
+		self->object_of[i] = -1;
+	}
 	r = grouping_make(profile, order_by_line, &self->lines);
 	if (r >= 0)
 		r = grouping_make(profile, order_by_function, &self->functions);
@@ -356,20 +414,26 @@ int wait_sums_make(const struct profile *profile, struct wait_sums *ret)
 void wait_sums_done(struct wait_sums *sums)
 {
 	free(sums->items);
+	free(sums->objects);
 	sums->items = NULL;
-	sums->n_items = 0;
+	sums->objects = NULL;
+	sums->n_items = sums->n_objects = 0;
 }
 
 /* ---- Table ---- */
 
-/* "Arbiter.sleep · [io] select.select". NULL: out of memory. */
+/* "Arbiter.sleep · [io] select.select [pipe] and 2 others". NULL: no memory. */
 static char *name_of(const struct wait_sum *wait)
 {
-	char *name;
+	char *name, others[48] = "";
 	int n;
 
-	n = asprintf(&name, "%s%s%s%s%s", wait->caller ? wait->caller->name : "", wait->caller ? " · " : "",
-		     wait->wait->name, wait->function ? " " : "", wait->function ? wait->function->name : "");
+	if (wait->n_objects > 1)
+		snprintf(others, sizeof others, " and %zu other%s", wait->n_objects - 1,
+			 wait->n_objects > 2 ? "s" : "");
+	n = asprintf(&name, "%s%s%s%s%s%s%s%s", wait->caller ? wait->caller->name : "", wait->caller ? " · " : "",
+		     wait->wait->name, wait->function ? " " : "", wait->function ? wait->function->name : "",
+		     wait->n_objects > 0 ? " " : "", wait->n_objects > 0 ? wait->objects[0].object->name : "", others);
 	return n < 0 ? NULL : name;
 }
 
@@ -429,6 +493,21 @@ int print_waits(const struct wait_sums *sums, const struct report_options *optio
 
 /* ---- JSON ---- */
 
+static void put_objects(struct json *json, const struct wait_sums *sums, const struct wait_sum *wait)
+{
+	to_json_put_array(json, "wait_objects");
+	for (size_t i = 0; i < wait->n_objects; i++) {
+		char name[256];
+
+		bare_name(wait->objects[i].object, name, sizeof name);
+		to_json_object(json);
+		to_json_put_text(json, "name", name);
+		print_json_time(json, &sums->whole, "total", wait->objects[i].value);
+		to_json_object_end(json);
+	}
+	to_json_array_end(json);
+}
+
 void print_json_waits(struct json *json, const struct wait_sums *sums, const char *key, size_t max)
 {
 	size_t n = MIN(max, sums->n_items);
@@ -438,11 +517,12 @@ void print_json_waits(struct json *json, const struct wait_sums *sums, const cha
 		const struct wait_sum *wait = &sums->items[i];
 		char state[24];
 
-		state_word(wait->wait, state, sizeof state);
+		bare_name(wait->wait, state, sizeof state);
 		to_json_object(json);
 		print_json_frame(json, wait->caller, wait->caller ? wait->caller->name : NULL);
 		to_json_put_string(json, "state", state);
 		to_json_put_string(json, "wait_function", wait->function ? wait->function->name : NULL);
+		put_objects(json, sums, wait);
 		print_json_time(json, &sums->whole, "total", wait->value);
 		to_json_put_integer(json, "threads", (int64_t)wait->threads);
 		to_json_put_integer(json, "samples", (int64_t)wait->samples);

@@ -6,6 +6,13 @@
 #include "src/report/report.h"
 #include "src/report/paths.h"
 
+/* The object of some waits: "[pipe]", "[held by MainThread]". */
+struct wait_object_sum {
+	const struct profile_frame *object;
+	uint64_t value;
+	uint32_t item;
+};
+
 /* One of these for each line, kind and function that differ. Frames are borrowed from the profile. */
 struct wait_sum {
 	const struct profile_frame *caller;   /* the Python line, or native function, that waits; NULL: not known */
@@ -13,12 +20,16 @@ struct wait_sum {
 	const struct profile_frame *function; /* its callee that waits: a builtin, or native; NULL: unknown */
 	uint64_t value, samples;              /* in the unit of struct whole; may represent more waits than samples */
 	uint64_t threads;
+	const struct wait_object_sum *objects; /* the longest first; the rest of the value is of unknown ones */
+	size_t n_objects;
 	int32_t last_pid, last_tid; /* the thread that was counted last */
 };
 
 struct wait_sums {
 	struct wait_sum *items; /* the longest first */
 	size_t n_items, allocated;
+	struct wait_object_sum *objects; /* of all items */
+	size_t n_objects, objects_allocated;
 	struct whole whole; /* of the profile */
 	uint64_t value;     /* of all items */
 };

@@ -9,6 +9,7 @@ import collections
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -31,14 +32,23 @@ for i in range(10):
     time.sleep(0.02)
 burn()
 """
-Row = collections.namedtuple("Row", "start weight tid state verdict names")
+Row = collections.namedtuple("Row", "start weight tid state verdict names object")
+
+
+def names_and_object(recording, stack):
+    """Names from root to leaf, and the object of the wait, which has a frame below that of its kind."""
+    path = recording.path(stack) if stack else []
+    names = [frame.name for frame in path]
+    if [frame.kind for frame in path[-2:]] == ["wait", "wait"]:
+        return names[:-1], names[-1]
+    return names, None
 
 
 def rows_of(path):
-    """Every sample with its state, and its names from root to leaf."""
+    """Every sample with its state, its names from root to leaf, and what it waited for."""
     recording = t.Recording(path)
     with contextlib.closing(t.connect(path, "rw")) as db:
-        return recording, [Row(start, weight / 1e9, tid, state, verdict, recording.names(stack) if stack else [])
+        return recording, [Row(start, weight / 1e9, tid, state, verdict, *names_and_object(recording, stack))
                            for start, weight, tid, state, verdict, stack in db.execute(
                                "SELECT timestamp, weight, tid, state, verdict, stack FROM sample ORDER BY 1")]
 
@@ -62,6 +72,7 @@ class Waits(t.Case):
             cls.recording, cls.rows = rows_of("out.db")
             with contextlib.closing(t.connect("out.db")) as db:
                 cls.held = db.execute("SELECT state, gil FROM sample").fetchall()
+                cls.threads = db.execute("SELECT name FROM thread").fetchall()
             cls.folded = probing("flamegraph", "out.db", "--format", "folded", "-o", "-", check=t.OK).stdout
             cls.folded_python = probing("flamegraph", "out.db", "--format", "folded", "--no-native", "-o", "-", check=t.OK).stdout
             cls.by_wait = json.loads(probing("report", "out.db", "--by", "wait", "-n", 1000, "--json", check=t.OK).stdout)
@@ -83,6 +94,10 @@ class Waits(t.Case):
         """How long the thread was in its step while it was recorded."""
         return sum(max(0, min(end, self.end) - max(start, self.begin))
                    for _, name, start, end in self.truth["spans"] if name == step)
+
+    @classmethod
+    def thread_names(cls):
+        return {name for (name,) in cls.threads}
 
     def in_step(self, step):
         return [row for row in self.of(step) if step in row.names]
@@ -157,6 +172,21 @@ class Common:
         self.assertRegex(self.folded, r"do_sleep[^\n]*;\[sleep\] \d+")
         self.assertRegex(self.folded, r"do_lock[^\n]*;\[lock\] \d+")
 
+    def test_the_object_of_a_wait(self):
+        """A pipe's end, and who computes, of long waits: these last until it has been read."""
+        objects = collections.Counter()
+        for row in self.rows:
+            objects[row.tid, row.state, row.object] += row.weight
+        tid = self.truth["names"]["do_read"]
+        known, unknown = objects[tid, "io", "[pipe]"], objects[tid, "io", None]
+        self.assertGreater(known, 4 * unknown, objects)
+        self.assertEqual({None}, {row.object for row in self.rows if row.state not in ("io", "lock", "gil")})
+        holders = {row.object for row in self.rows if row.state == "gil"} - {None}
+        self.assertTrue(holders)
+        # A thread that has just started, or ends, has no other name than Python's yet, or any more.
+        self.assertEqual(set(), {holder for holder in holders - {"[held by %s]" % name for name in self.thread_names()}
+                                 if not re.fullmatch(r"\[held by Thread-\d+ \((loop|live_briefly)\)\]", holder)})
+
     def test_waits_say_where(self):
         """The line that waits, what for and in which native function; all waits of the recording once."""
         waited = sum(row.weight for row in self.rows if row.state in OFF)
@@ -173,6 +203,9 @@ class Common:
                 self.assertEqual(line, lines[longest["line"] - 1].strip())
                 self.assertTrue(longest["file"].endswith("fixtures/waits.py"), longest)
                 self.assertRegex(longest["wait_function"] or "", function)
+                if step == "do_read":
+                    self.assertEqual(["pipe"], [found["name"] for found in longest["wait_objects"]])
+                    self.assertLessEqual(longest["wait_objects"][0]["total"], longest["total"])
                 self.assertEqual(1, longest["threads"])
                 self.assertAbout(self.by_own_clock(step), longest["total"] / 1e9, step, 0.9, 0.1)
         self.assertRegex(self.report, r"The longest waits [^\n]*\n[^\n]*threads")
@@ -181,11 +214,11 @@ class Common:
     def test_one_wait_is_one_stack(self):
         """Whether it was read as the thread left its CPU, with the kernel's functions, or later. These are in the file."""
         for line in self.folded.splitlines():
-            self.assertNotRegex(line, r"_\[k\];\[(sleep|lock|gil|io|child|runnable)\]")
+            self.assertNotRegex(line, r"_\[k\];\[(sleep|lock|gil|io|child|runnable)\]( |;)")
 
     def test_python_alone_keeps_what_it_waits_for(self):
         self.assertRegex(self.folded_python, r"do_sleep[^\n;]*;\[sleep\] \d+")
-        self.assertRegex(self.folded_python, r"do_read[^\n;]*;\[io\] \d+")
+        self.assertRegex(self.folded_python, r"do_read[^\n;]*;\[io\];\[pipe\] \d+")
         self.assertNotIn("nanosleep", self.folded_python)
 
     def test_what_is_said_at_the_end(self):
@@ -240,6 +273,187 @@ class OfOffCpu(Common, Waits):
 
     def test_nothing_runs(self):
         self.assertLessEqual({row.state for row in self.rows}, OFF)
+
+
+# Each thread waits for one thing, all the time. What holds their locks sleeps.
+WAITERS = """
+import ctypes, fcntl, json, os, select, socket, sys, tempfile, threading, time
+libc = ctypes.CDLL(None)
+recursive, plain = threading.RLock(), threading.Lock()
+mutex = ctypes.create_string_buffer(64)
+os.mkfifo("a fifo")
+holder_of_fifo = os.open("a fifo", os.O_RDWR)
+server = socket.create_server(("127.0.0.1", 0))
+client = socket.create_connection(server.getsockname())
+accepted, _ = server.accept()
+reading, writing = os.pipe()
+other, _ = os.pipe()
+pair = socket.socketpair()
+numbers = {}
+def hold(ready):
+    with recursive, plain:
+        libc.pthread_mutex_lock(mutex)
+        ready.set()
+        time.sleep(1000)
+def file_lock():
+    with open("a lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+steps = {
+    "rlock": recursive.acquire,
+    "lock": plain.acquire,
+    "mutex": lambda: libc.pthread_mutex_lock(mutex),
+    "pipe": lambda: os.read(reading, 1),
+    "fifo": lambda: os.read(holder_of_fifo, 1),
+    "to_server": lambda: client.recv(1),
+    "from_client": lambda: accepted.recv(1),
+    "accept": server.accept,
+    "unix": lambda: pair[0].recv(1),
+    "two": lambda: select.select([reading, other], [], []),
+    "file_lock": file_lock,
+    "sleep": lambda: time.sleep(1000),
+}
+def run(name, step):
+    numbers[name] = int(os.readlink("/proc/thread-self").rsplit("/", 1)[1])
+    step()
+ready = threading.Event()
+threading.Thread(target=hold, args=(ready,), name="the holder", daemon=True).start()
+ready.wait()
+locked = open("a lock", "w")
+fcntl.flock(locked, fcntl.LOCK_EX)
+for name, step in steps.items():
+    threading.Thread(target=run, args=(name, step), name=name, daemon=True).start()
+while len(numbers) < len(steps):
+    time.sleep(0.01)
+time.sleep(0.2)
+print("ready " + json.dumps({"tids": numbers, "port": server.getsockname()[1]}), flush=True)
+time.sleep(1000)
+"""
+
+# One thread computes, and two want its lock.
+COMPUTERS = """
+import os, threading, time
+def compute(until):
+    while time.monotonic() < until:
+        sum(range(2000))
+def nap(until):
+    while time.monotonic() < until:
+        time.sleep(0.001)
+until = time.monotonic() + %d
+threading.Thread(target=compute, args=(until,), name="the computer", daemon=True).start()
+for i in range(2):
+    threading.Thread(target=nap, args=(until,), name="napper-%%d" %% i, daemon=True).start()
+print("ready {}", flush=True)
+time.sleep(1000)
+""" % t.LONGEST_TARGET_S
+
+
+def since(*version):
+    """The interpreters of this machine from a version on."""
+    return [interpreter for interpreter in t.interpreters() if interpreter.path and interpreter.place is t.MACHINE and
+            tuple(map(int, interpreter.version.split("."))) >= version]
+
+
+class Objects(t.Case):
+    """What a wait is for, beside its kind: of threads that each wait for one thing."""
+    alone = True
+
+    def check_objects(self, python, source="auto"):
+        t.need_perf()
+        with t.scratch() as folder, t.target([python, "-c", WAITERS]) as target:
+            probing("record", "-q", "--mode", "wall", "--source", source, "--pid", target.pid, "-d", 1, "-o", "out.db", check=t.OK)
+            _, rows = rows_of("out.db")
+            table = probing("sql", "out.db", "SELECT state, object, weight FROM wait_object", "-f", "csv", check=t.OK).stdout
+            report = probing("report", "out.db", "--by", "wait", "-n", 1000, check=t.OK).stdout
+            folded = probing("flamegraph", "out.db", "-f", "folded", "-o", "-", check=t.OK).stdout
+        port, tids, folder = target.truth["port"], target.truth["tids"], os.path.realpath(folder)
+        expected = {
+            "rlock": ("lock", "[held by the holder]"), "lock": ("lock", None), "mutex": ("lock", "[held by the holder]"),
+            "pipe": ("io", "[pipe]"), "fifo": ("io", "[%s/a fifo]" % folder),
+            "to_server": ("io", "[tcp to 127.0.0.1:%d]" % port), "from_client": ("io", "[tcp 127.0.0.1:%d from 127.0.0.1]" % port),
+            "accept": ("io", "[tcp 127.0.0.1:%d, listening]" % port), "unix": ("io", "[unix socket]"),
+            "two": ("io", "[pipe, and 1 more]"), "file_lock": ("lock", "[%s/a lock]" % folder), "sleep": ("sleep", None),
+        }
+        found = {step: {(row.state, row.object) for row in rows if row.tid == tid} for step, tid in tids.items()}
+        self.assertEqual({step: {wanted} for step, wanted in expected.items()}, found)
+        self.assertIn("\nio,\"tcp 127.0.0.1:%d, listening\"," % port, table)
+        self.assertRegex(table, r"(?m)^lock,held by the holder,\d+$")
+        self.assertRegex(report, r" · \[io\] \S*recv \[tcp to 127\.0\.0\.1:%d\] " % port)
+        self.assertRegex(folded, r"(?m);\[lock\];\[held by the holder\] \d+$")
+        self.assertNotRegex(folded, r"_\[k\];\[(io|lock)\];")
+
+    def test_read_during_the_wait(self):
+        for interpreter in since(3, 8):
+            with self.subTest(interpreter.label):
+                self.check_objects(interpreter.path)
+
+    def test_read_by_a_user(self):
+        """The files of a process say it, to whom may read its memory."""
+        self.check_objects(t.DEBIAN_PYTHON, "wakeup")
+
+    def test_who_has_the_gil(self):
+        t.need_perf()
+        for interpreter in since(3, 6):
+            with self.subTest(interpreter.label), t.scratch(), t.target([interpreter.path, "-c", COMPUTERS]) as target:
+                probing("record", "-q", "--mode", "wall", "--pid", target.pid, "-d", 1, "-o", "out.db", check=t.OK)
+                _, rows = rows_of("out.db")
+                held = collections.Counter()
+                for row in rows:
+                    if row.state == "gil":
+                        held[row.object] += row.weight
+                self.assertLessEqual(set(held) - {None}, {"[held by %s]" % name for name in
+                                                          ("the computer", "napper-0", "napper-1", "MainThread")})
+                self.assertGreater(held["[held by the computer]"], 0.5 * sum(held.values()), held)
+
+
+def need_gunicorn():
+    if subprocess.run([t.DEBIAN_PYTHON, "-c", "import gunicorn"], capture_output=True).returncode != 0:
+        raise unittest.SkipTest("python3-gunicorn is not installed")
+
+
+class Gunicorn(t.Case):
+    """A server whose master and worker wait nearly all the time."""
+    alone = True
+    APPLICATION = """
+def application(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [b"hello"]
+"""
+
+    @contextlib.contextmanager
+    def serve(self):
+        with open("shop_site.py", "w", encoding="utf-8") as file:
+            file.write(self.APPLICATION)
+        process = subprocess.Popen([t.DEBIAN_PYTHON, "-m", "gunicorn", "--workers", "1", "--bind", "127.0.0.1:0",
+                                    "shop_site:application"], stderr=subprocess.PIPE, text=True)
+        try:
+            said = ""
+            while "Booting worker with pid" not in said:
+                line = process.stderr.readline()
+                self.assertTrue(line, said)
+                said += line
+            yield process.pid, int(re.search(r"Listening at: http://127\.0\.0\.1:(\d+)", said).group(1))
+        finally:
+            process.terminate()
+            process.wait(20)
+            process.stderr.close()
+
+    def test_each_process_says_where_it_waits_and_for_what(self):
+        t.need_perf()
+        need_gunicorn()
+        with self.serve() as (master, port):
+            time.sleep(1)
+            probing("record", "-q", "--mode", "wall", "--pid", master, "-s", "-d", 3, "-o", "out.db", check=t.OK)
+        text = probing("report", "out.db", "--by", "wait", check=t.OK).stdout
+        rows = json.loads(probing("report", "out.db", "--by", "wait", "--json", check=t.OK).stdout)["rows"]
+        self.assertRegex(text, r" Arbiter\.sleep · \[io\] select\.select \[pipe\] +(gunicorn/)?arbiter\.py:\d+\n")
+        self.assertRegex(text, r" SyncWorker\.wait · \[io\] select\.select \[tcp 127\.0\.0\.1:%d, listening, and 1 more\] +"
+                               r"(\S*/)?sync\.py:\d+\n" % port)
+        for name, source in (("Arbiter.sleep", "select.select([self.PIPE[0]], [], [], 1.0)"),
+                             ("SyncWorker.wait", "select.select(self.wait_fds, [], [], timeout)")):
+            row, = (row for row in rows if row["name"] == name)
+            with open(row["file"], encoding="utf-8") as file:
+                self.assertIn(source, file.read().splitlines()[row["line"] - 1])
+            self.assertGreater(row["total"], 2.7e9)
 
 
 class OnItsOwn(t.Case):

@@ -124,7 +124,7 @@ static void test_own_sockets(void **state)
 	CLEANUP(sockets_freep) struct sockets *sockets = NULL;
 	socklen_t n_bytes = sizeof address;
 	struct sockaddr_in own;
-	char wanted[128];
+	char wanted[DESCRIPTOR_TEXT_BYTES];
 
 	(void)state;
 	assert_int_equal(bind(listening, (struct sockaddr *)&address, sizeof address), 0);
@@ -139,7 +139,15 @@ static void test_own_sockets(void **state)
 	snprintf(wanted, sizeof wanted, "tcp 127.0.0.1:%u to 127.0.0.1:%u", ntohs(own.sin_port),
 		 ntohs(address.sin_port));
 	assert_described(connected, sockets, wanted);
+	assert_true(sockets_listen_at(sockets, ntohs(address.sin_port)));
+	assert_false(sockets_listen_at(sockets, ntohs(own.sin_port)));
 	close(listening);
+	/* Known until they are read again. */
+	assert_true(sockets_listen_at(sockets, ntohs(address.sin_port)));
+	sockets_renew(sockets);
+	assert_int_equal(descriptor_describe(getpid(), connected, sockets, wanted), 0);
+	assert_false(sockets_listen_at(sockets, ntohs(address.sin_port)));
+	assert_false(sockets_listen_at(sockets, 65536));
 	close(connected);
 }
 

@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -114,12 +115,53 @@ static void test_task(void **state)
 	assert_int_equal(intern_one(fixture, task("")), 3);
 	assert_int_equal(fixture->batch->n_frames, 3);
 	assert_int_equal(fixture->batch->frames[0].kind, FRAME_TASK);
-	assert_string_equal(fixture->batch->frames[0].task, "fetch");
-	assert_string_equal(fixture->batch->frames[1].task, "Fetch");
+	assert_string_equal(fixture->batch->frames[0].name, "fetch");
+	assert_string_equal(fixture->batch->frames[1].name, "Fetch");
 	batch_clear(fixture->batch);
 	intern_flushed(&fixture->intern);
 	assert_int_equal(intern_one(fixture, task("fetch")), 1);
 	assert_int_equal(fixture->batch->n_frames, 0);
+}
+
+/* The kind of a wait, and its object: a frame each, and the number of a name stays with a new tree of stacks. */
+static void test_objects(void **state)
+{
+	struct fixture *fixture = *state;
+	struct intern *intern = &fixture->intern;
+	uint32_t pipe, again, other, wait, stack, same;
+	char name[32];
+
+	assert_int_equal(intern_object_name(intern, "", &pipe), 0);
+	assert_int_equal(pipe, 0);
+	assert_int_equal(intern_object_name(intern, "[pipe]", &pipe), 0);
+	assert_int_equal(intern_object_name(intern, "[socket]", &other), 0);
+	assert_int_equal(intern_object_name(intern, "[pipe]", &again), 0);
+	assert_int_not_equal(pipe, 0);
+	assert_int_equal(pipe, again);
+	assert_int_not_equal(pipe, other);
+	assert_int_equal(intern_wait(intern, fixture->batch, 0, 0, STATE_IO, &wait), 0);
+	assert_int_equal(intern_object(intern, fixture->batch, wait, 1, pipe, &stack), 0);
+	assert_int_equal(intern_object(intern, fixture->batch, wait, 1, pipe, &same), 0);
+	assert_int_equal(stack, same);
+	assert_int_equal(fixture->batch->n_frames, 2);
+	assert_null(fixture->batch->frames[0].name);
+	assert_int_equal(fixture->batch->frames[1].kind, FRAME_WAIT);
+	assert_string_equal(fixture->batch->frames[1].name, "[pipe]");
+	assert_int_equal(fixture->batch->n_stacks, 2);
+	assert_int_equal(fixture->batch->stacks[1].parent, wait);
+	assert_int_equal(fixture->batch->stacks[1].depth, 1);
+	batch_clear(fixture->batch);
+	intern_renew(intern);
+	assert_int_equal(intern_object(intern, fixture->batch, 0, 0, other, &stack), 0);
+	assert_string_equal(fixture->batch->frames[0].name, "[socket]");
+	/* The known ones stay, more are none. */
+	for (int i = 0; i < INTERN_MAX_OBJECTS; i++) {
+		snprintf(name, sizeof name, "[file %d]", i);
+		assert_int_equal(intern_object_name(intern, name, &again), 0);
+	}
+	assert_int_equal(again, 0);
+	assert_int_equal(intern_object_name(intern, "[pipe]", &again), 0);
+	assert_int_equal(pipe, again);
 }
 
 /* Anonymous code belongs to its program, and is another frame beside Python frames, and again
@@ -413,19 +455,11 @@ static void test_batch(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_FIXTURE(test_anonymous),
-		WITH_FIXTURE(test_no_frames),
-		WITH_FIXTURE(test_tree),
-		WITH_FIXTURE(test_deep),
-		WITH_FIXTURE(test_native),
-		WITH_FIXTURE(test_python),
-		WITH_FIXTURE(test_kernel),
-		WITH_FIXTURE(test_task),
-		WITH_FIXTURE(test_totals),
-		WITH_FIXTURE(test_many_totals),
-		WITH_FIXTURE(test_flush_keeps_ids),
-		WITH_FIXTURE(test_renewal),
-		WITH_FIXTURE(test_batch),
+		WITH_FIXTURE(test_anonymous), WITH_FIXTURE(test_no_frames),   WITH_FIXTURE(test_tree),
+		WITH_FIXTURE(test_deep),      WITH_FIXTURE(test_native),      WITH_FIXTURE(test_python),
+		WITH_FIXTURE(test_kernel),    WITH_FIXTURE(test_task),        WITH_FIXTURE(test_objects),
+		WITH_FIXTURE(test_totals),    WITH_FIXTURE(test_many_totals), WITH_FIXTURE(test_flush_keeps_ids),
+		WITH_FIXTURE(test_renewal),   WITH_FIXTURE(test_batch),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

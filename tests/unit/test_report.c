@@ -449,18 +449,21 @@ static void made_waits(struct made_profile *made)
 		{ .kind = FRAME_WAIT, .name = "[runnable]", .function = 11 },
 		{ .kind = FRAME_WAIT, .name = "[gil]", .function = 12 },
 		{ .kind = FRAME_NATIVE, .name = "Engine::wait", .module = "/lib/libengine.so", .function = 13 },
+		{ .kind = FRAME_WAIT, .name = "[held by MainThread]", .function = 14 },
+		{ .kind = FRAME_WAIT, .name = "[pipe]", .function = 15 },
+		{ .kind = FRAME_WAIT, .name = "[tcp to 10.0.0.2:80]", .function = 16 },
 	};
 	static const struct {
 		int32_t tid;
 		uint64_t samples;
 		int32_t frames[8]; /* from 1 */
 	} stacks[] = {
-		{ 100, 30, { 1, 2, 3, 4, 6 } }, { 101, 10, { 1, 2, 3, 4, 5, 6 } },
-		{ 100, 5, { 1, 6 } },         /* its native part could not be read */
-		{ 102, 20, { 7, 8, 9, 10 } }, /* no Python */
-		{ 100, 3, { 1, 2, 11 } },       { 102, 1, { 7, 11 } },
-		{ 100, 2, { 1, 13, 8, 10 } },                       /* not a builtin's own wait */
-		{ 101, 4, { 1, 3, 8, 9, 12 } }, { 101, 25, { 1 } }, /* runs */
+		{ 100, 10, { 1, 2, 3, 4, 6, 16 } }, { 100, 20, { 1, 2, 3, 4, 6, 15 } },
+		{ 101, 10, { 1, 2, 3, 4, 5, 6 } },  { 100, 3, { 1, 6 } }, /* its native part could not be read */
+		{ 100, 2, { 1, 6, 15 } },           { 102, 20, { 7, 8, 9, 10, 14 } }, /* no Python */
+		{ 100, 3, { 1, 2, 11 } },           { 102, 1, { 7, 11 } },
+		{ 100, 2, { 1, 13, 8, 10 } },                           /* not a builtin's own wait */
+		{ 101, 4, { 1, 3, 8, 9, 12 } },     { 101, 25, { 1 } }, /* runs */
 	};
 	int32_t first = 0;
 
@@ -489,12 +492,12 @@ static void test_by_wait(void **state)
 	static const char expected[] =
 		"100 samples, 1.00 s\n"
 		"\n"
-		"total %   total threads samples kind    wait                                where\n"
-		"   45.0  450 ms       2      45 py      Arbiter.sleep · [io] select.select  /srv/app.py:344\n"
-		"   20.0  200 ms       1      20 native  serve · [lock] pthread_cond_wait    /src/serve.c:7\n"
-		"    4.0   40 ms       1       4 py      Arbiter.sleep · [gil]               /srv/app.py:344\n"
+		"total %   total threads samples kind    wait                                                  where\n"
+		"   45.0  450 ms       2      45 py      Arbiter.sleep · [io] select.select [pipe] and 1 other /srv/app.py:344\n"
+		"   20.0  200 ms       1      20 native  serve · [lock] pthread_cond_wait [held by MainThread] /src/serve.c:7\n"
+		"    4.0   40 ms       1       4 py      Arbiter.sleep · [gil]                                 /srv/app.py:344\n"
 		"    4.0   40 ms       2       4 wait    [runnable]\n"
-		"    2.0   20 ms       1       2 py      Arbiter.sleep · [lock] Engine::wait /srv/app.py:344\n";
+		"    2.0   20 ms       1       2 py      Arbiter.sleep · [lock] Engine::wait                   /srv/app.py:344\n";
 	const struct report_options options = { .by = REPORT_BY_WAIT, .columns = 120 };
 
 	(void)state;
@@ -512,15 +515,24 @@ static void test_longest_waits(void **state)
 	const struct report_options json = { .json = true };
 	CLEANUP(freep) char *text = waits_text(&options, false), *object = waits_text(&json, false), *none;
 	CLEANUP(made_done) struct made_profile training = {};
-	const char *waits = strstr(text, "\n\nThe longest waits");
+	const char *waits = strstr(text, "\n\nThe longest waits"), *pipe, *socket;
 
 	(void)state;
 	assert_non_null(waits);
 	assert_non_null(strstr(
-		waits, " 45.0  450 ms       2      45 py      Arbiter.sleep · [io] select.select  /srv/app.py:344\n"));
+		waits, " 45.0  450 ms       2      45 py      Arbiter.sleep · [io] select.select [pipe] and 1 other "));
 	assert_non_null(strstr(object, "\"waits\": ["));
 	assert_non_null(strstr(object, "\"state\": \"io\""));
 	assert_non_null(strstr(object, "\"wait_function\": \"select.select\""));
+	/* The rest of the 450 ms is of unknown objects. */
+	assert_non_null(strstr(object, "\"wait_objects\": ["));
+	pipe = strstr(object, "\"name\": \"pipe\"");
+	socket = strstr(object, "\"name\": \"tcp to 10.0.0.2:80\"");
+	assert_non_null(pipe);
+	assert_non_null(socket);
+	assert_true(pipe < socket);
+	assert_non_null(strstr(pipe, "\"total\": 220000000"));
+	assert_non_null(strstr(socket, "\"total\": 100000000"));
 	made_training(&training);
 	none = report_text(&training.profile, &options);
 	assert_null(strstr(none, "waits"));

@@ -91,13 +91,15 @@ static void nothing_is_read_where_nothing_is(void **state)
 {
 	struct sample sample = { .pid = getpid(), .tid = getpid() };
 	CLEANUP(remote_freep) struct remote *remote = NULL;
+	struct proc_call call = { 0 };
 
 	(void)state;
 	assert_int_equal(remote_open_process(getpid(), &remote), 0);
-	assert_int_equal(wait_state_of_sample(&sample, remote, NULL), STATE_BLOCKED);
+	assert_int_equal(wait_state_of_sample(&sample, remote, NULL, &call), STATE_BLOCKED);
 	sample.has_user = true;
-	assert_int_equal(wait_state_of_sample(&sample, remote, NULL), STATE_BLOCKED);
-	assert_int_equal(wait_state_of_sample(&sample, NULL, NULL), STATE_BLOCKED);
+	assert_int_equal(wait_state_of_sample(&sample, remote, NULL, &call), STATE_BLOCKED);
+	assert_int_equal(wait_state_of_sample(&sample, NULL, NULL, &call), STATE_BLOCKED);
+	assert_int_equal(call.number, -1);
 }
 
 int main(void)

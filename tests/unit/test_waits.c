@@ -18,6 +18,7 @@ enum { PID = 100, TID = 101, OTHER = 102, MS = 1000000, PERIOD = 10 * MS };
 static struct kept {
 	struct stretch stretches[4096];
 	uint32_t ids[4096]; /* of their stacks; 0: none */
+	uint32_t objects[4096];
 	size_t n;
 	int error;
 } kept;
@@ -27,6 +28,7 @@ static int keep(void *data, const struct stretch *stretch)
 	assert_ptr_equal(data, &kept);
 	assert_true(kept.n < N_ELEMENTS(kept.stretches));
 	kept.stretches[kept.n] = *stretch;
+	kept.objects[kept.n] = stretch->stack ? stretch->stack->object : 0;
 	kept.ids[kept.n++] = stretch->stack ? stretch->stack->id : 0;
 	return kept.error;
 }
@@ -474,6 +476,36 @@ static void sums_hold_for_any_history(void **state)
 	}
 }
 
+/* What was read of a wait's object is of that wait if it went on until then. */
+static void an_object_is_of_the_wait_that_it_was_read_in(void **state)
+{
+	struct wait_stack stack = { .id = 7,
+				    .state = STATE_IO,
+				    .from_ns = 10 * MS,
+				    .to_ns = 10 * MS,
+				    .at_switch = true,
+				    .object = 5,
+				    .object_ns = 14 * MS };
+	struct waits *waits = begin(true);
+
+	(void)state;
+	assert_int_equal(waits_make(waits, PID, TID, 0), 0);
+	enter(waits, TID, 1 * MS);
+	assert_int_equal(waits_stack(waits, PID, TID, &stack), 0);
+	leave(waits, TID, 10 * MS);
+	enter(waits, TID, 13 * MS);
+	assert_int_equal(kept.objects[kept.n - 1], 0);
+	assert_stretch(kept.n - 1, STATE_IO, 10 * MS, 3 * MS, 7);
+	stack.from_ns = stack.to_ns = 20 * MS;
+	stack.object_ns = 24 * MS;
+	assert_int_equal(waits_stack(waits, PID, TID, &stack), 0);
+	leave(waits, TID, 20 * MS);
+	enter(waits, TID, 24 * MS);
+	assert_stretch(kept.n - 1, STATE_IO, 20 * MS, 4 * MS, 7);
+	assert_int_equal(kept.objects[kept.n - 1], 5);
+	waits_free(waits);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -494,6 +526,7 @@ int main(void)
 		cmocka_unit_test(another_program_has_one_thread),
 		cmocka_unit_test(lost_records_leave_no_wrong_time),
 		cmocka_unit_test(only_who_still_waits_is_looked_at),
+		cmocka_unit_test(an_object_is_of_the_wait_that_it_was_read_in),
 		cmocka_unit_test(errors_are_handed_on),
 		cmocka_unit_test(sums_hold_for_any_history),
 	};

@@ -212,6 +212,20 @@ struct py_gil_state {
  */
 int py_gil_state_read(struct py_runtime *runtime, pid_t tid, struct py_gil_state *ret);
 
+/*
+ * py_thread_of_ident - the thread of that threading.get_ident(): its id in its own process.
+ * Call it between samples (py_begin_sample). -ESRCH.
+ */
+int py_thread_of_ident(struct py_runtime *runtime, uint64_t ident, pid_t *ret);
+
+/*
+ * py_gil_holder - the thread that holds the GIL that another thread waits for: its threading.get_ident().
+ * @tid: of the waiting thread, as we see it.
+ * Call it between samples (py_begin_sample).
+ * Errors: -ESRCH nobody else holds it, or no interpreter is known to have the waiting thread; -EFAULT.
+ */
+int py_gil_holder(struct py_runtime *runtime, pid_t tid, uint64_t *ret);
+
 /* Addresses in the process at which a thread finds a script to run on behalf of another process (PEP 768). */
 struct py_script_slot {
 	uint64_t breaker; /* a word; this bit makes the thread check for a script, */

@@ -18,45 +18,47 @@ static enum py_answer answer(bool value)
 	return value ? PY_YES : PY_NO;
 }
 
-static enum py_answer is_current(struct py_runtime *runtime, uint64_t address, uint64_t state)
-{
-	uint64_t current;
-
-	if (page_cache_read(&runtime->page_cache, address, &current, sizeof current) < 0)
-		return PY_UNKNOWN;
-	return answer(current == state);
-}
-
-static enum py_answer holds_gil_of(struct py_runtime *runtime, uint64_t interpreter, uint64_t state)
+static int holder_of_own(struct py_runtime *runtime, uint64_t interpreter, uint64_t *ret)
 {
 	uint64_t own = reader_field(runtime, INTERPRETER_OWN_GIL), gil, holder;
 	uint32_t locked, enabled = 1;
 
 	if (page_cache_read(&runtime->page_cache, interpreter + reader_field(runtime, INTERPRETER_GIL), &gil,
 			    sizeof gil) < 0)
-		return PY_UNKNOWN;
+		return -EFAULT;
+	*ret = 0;
 	if (gil == 0)
-		return PY_NO;
+		return 0;
 	if (page_cache_read(&runtime->page_cache, gil + reader_field(runtime, INTERPRETER_OWN_GIL_LOCKED) - own,
 			    &locked, sizeof locked) < 0 ||
 	    page_cache_read(&runtime->page_cache, gil + reader_field(runtime, INTERPRETER_OWN_GIL_HOLDER) - own,
 			    &holder, sizeof holder) < 0)
-		return PY_UNKNOWN;
+		return -EFAULT;
 	if (reader_has(runtime, GIL_ENABLED) &&
 	    page_cache_read(&runtime->page_cache, gil + reader_field(runtime, GIL_ENABLED), &enabled, sizeof enabled) <
 		    0)
-		return PY_UNKNOWN;
-	return answer(enabled && locked == 1 && holder == state);
+		return -EFAULT;
+	*ret = enabled && locked == 1 ? holder : 0;
+	return 0;
+}
+
+/* The thread that holds the GIL of an interpreter; *ret 0: none does. -EFAULT. */
+static int holder_of(struct py_runtime *runtime, uint64_t interpreter, uint64_t *ret)
+{
+	uint64_t current = runtime->symbols.current_thread;
+
+	if (reader_has(runtime, INTERPRETER_GIL))
+		return holder_of_own(runtime, interpreter, ret);
+	if (reader_has(runtime, RUNTIME_CURRENT_THREAD))
+		current = runtime->symbols.runtime + reader_field(runtime, RUNTIME_CURRENT_THREAD);
+	return page_cache_read(&runtime->page_cache, current, ret, sizeof *ret);
 }
 
 static enum py_answer holds_gil(struct py_runtime *runtime, uint64_t interpreter, uint64_t state)
 {
-	if (reader_has(runtime, INTERPRETER_GIL))
-		return holds_gil_of(runtime, interpreter, state);
-	if (reader_has(runtime, RUNTIME_CURRENT_THREAD))
-		return is_current(runtime, runtime->symbols.runtime + reader_field(runtime, RUNTIME_CURRENT_THREAD),
-				  state);
-	return is_current(runtime, runtime->symbols.current_thread, state);
+	uint64_t holder;
+
+	return holder_of(runtime, interpreter, &holder) < 0 ? PY_UNKNOWN : answer(holder == state);
 }
 
 static enum py_answer collects(struct py_runtime *runtime, uint64_t interpreter)
@@ -113,6 +115,27 @@ int py_gil_state_read(struct py_runtime *runtime, pid_t tid, struct py_gil_state
 	}
 	*ret = gil_state;
 	return 0;
+}
+
+int py_gil_holder(struct py_runtime *runtime, pid_t tid, uint64_t *ret)
+{
+	struct thread_slot slots[PY_MAX_STATES];
+	uint64_t holder = 0;
+	int n, r = 0;
+
+	n = reader_known_states(runtime, tid, slots, PY_MAX_STATES);
+	if (n < 0)
+		return n;
+	for (int i = n; i-- > 0 && r >= 0 && holder == 0;) {
+		r = holder_of(runtime, slots[i].interpreter, &holder);
+		if (holder == slots[i].state)
+			holder = 0;
+	}
+	if (r < 0)
+		return r;
+	return holder == 0 ? -ESRCH
+			   : page_cache_read(&runtime->page_cache, holder + reader_field(runtime, THREAD_IDENT), ret,
+					     sizeof *ret);
 }
 
 bool py_has_gil(const struct py_runtime *runtime)

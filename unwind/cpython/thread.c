@@ -173,6 +173,29 @@ int reader_known_states(struct py_runtime *runtime, pid_t tid, struct thread_slo
 	return n > 0 ? (int)n : -ESRCH;
 }
 
+static bool has_ident(struct py_runtime *runtime, const struct thread_slot *slot, uint64_t ident)
+{
+	uint64_t found;
+
+	return page_cache_read(&runtime->page_cache, slot->state + reader_field(runtime, THREAD_IDENT), &found,
+			       sizeof found) >= 0 &&
+	       found == ident;
+}
+
+int py_thread_of_ident(struct py_runtime *runtime, uint64_t ident, pid_t *ret)
+{
+	for (int is_new = 0; is_new < 2; is_new++) {
+		for (size_t i = 0; i < runtime->n_threads; i++)
+			if (has_ident(runtime, &runtime->threads[i], ident)) {
+				*ret = runtime->threads[i].tid;
+				return 0;
+			}
+		if (!is_new)
+			(void)list_all(runtime); /* what it could read is searched */
+	}
+	return -ESRCH;
+}
+
 int reader_states(struct py_runtime *runtime, pid_t tid, bool anew, struct thread_slot *states, size_t max)
 {
 	size_t n = 0;
