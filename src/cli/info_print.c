@@ -9,7 +9,7 @@
 #include "src/cli/info.h"
 #include "src/cli/resymbolize_summary.h"
 
-enum { MAX_TIME = 64, MAX_SHOWN = 200 };
+enum { MAX_TIME = 64, MAX_SHOWN = 200, MAX_WHOLE = 1 << 14 };
 
 static void put_time(double seconds, FILE *out)
 {
@@ -25,7 +25,7 @@ static void put_time(double seconds, FILE *out)
 
 static void put_text(const char *name, const char *text, FILE *out)
 {
-	char shown[MAX_SHOWN];
+	char shown[MAX_WHOLE]; /* a command line is not cut */
 
 	rename_printable(text, shown, sizeof shown);
 	fprintf(out, "  %-11s %s\n", name, shown);

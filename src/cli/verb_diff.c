@@ -153,8 +153,23 @@ static int write_out(const void *data, FILE *out)
 	}
 }
 
+/* As pictures of one recording, it says which part it shows. NULL: all of it, or no memory. */
+static char *part_title(const struct options *options)
+{
+	CLEANUP(freep) char *parts = view_parts(&options->arguments.view, NULL);
+	char *title = NULL;
+
+	if (!parts || !parts[0] || asprintf(&title, "What has changed (%s)", parts) < 0)
+		return NULL;
+	return title;
+}
+
 static int print(struct options *options, const struct compare *compare)
 {
+	CLEANUP(freep) char *title = options->title ? NULL : part_title(options);
+
+	if (title)
+		options->title = title;
 	if (strcmp(options->out, "-") == 0) {
 		options->look.columns = cli_columns(STDOUT_FILENO);
 		options->look.colour = cli_colour(STDOUT_FILENO);

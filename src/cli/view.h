@@ -145,6 +145,12 @@ void view_end(struct argp_state *state, struct view *view, const char **recordin
 int view_open(const char *path, const struct view *view, sqlite3 **ret_db, struct profile **ret);
 
 /*
+ * view_parts - the displayed part in words: "threads loader-*; GIL held"; "": all of it. Owned by the caller; NULL: no memory.
+ * @db: of the recording; NULL: several.
+ */
+char *view_parts(const struct view *view, sqlite3 *db);
+
+/*
  * view_title - the command of the recording, and, in brackets, the displayed part: "train.py (threads loader-*; GIL
  * held)". Owned by the caller; NULL: both are unknown, or no memory.
  */

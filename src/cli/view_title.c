@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "src/cli/cli.h"
 #include "src/cli/view.h"
 
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
@@ -37,8 +38,9 @@ static void put_text(struct writing *writing, const char *what, const char *text
 	fprintf(writing->out, "%s%s", what, text);
 }
 
-static void put_parts(const struct view *view, struct writing *writing)
+static void put_parts(const struct view *view, sqlite3 *db, struct writing *writing)
 {
+	put_text(writing, "", db && cli_counter(db, "left out") > 0 ? "filtered while recording" : NULL);
 	put_text(writing, "since ", view->since.text);
 	put_text(writing, "until ", view->until.text);
 	put_text(writing, "where ", view->where);
@@ -53,8 +55,7 @@ static void put_parts(const struct view *view, struct writing *writing)
 	put_text(writing, "", view->no_native ? "Python frames alone" : NULL);
 }
 
-/* "" if there are none. NULL: out of memory. */
-static char *parts_of(const struct view *view)
+char *view_parts(const struct view *view, sqlite3 *db)
 {
 	char *text = NULL;
 	size_t n_bytes;
@@ -62,7 +63,7 @@ static char *parts_of(const struct view *view)
 
 	if (!writing.out)
 		return NULL;
-	put_parts(view, &writing);
+	put_parts(view, db, &writing);
 	if (fclose(writing.out) == 0)
 		return text;
 	free(text);
@@ -72,7 +73,7 @@ static char *parts_of(const struct view *view)
 char *view_title(const struct view *view, sqlite3 *db)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;
-	CLEANUP(freep) char *parts = parts_of(view);
+	CLEANUP(freep) char *parts = view_parts(view, db);
 	const char *command = NULL;
 	char *title = NULL;
 

@@ -290,6 +290,7 @@ static int value_type_of(struct pprof *pprof, const char *type, const char *unit
 static int put_head(struct writing *writing)
 {
 	const struct profile_run *run = &writing->profile->run;
+	const char *title = writing->options->title ?: run->command;
 	const char *unit = writing->profile->unit;
 	value_type samples, weight, *types[] = { &samples, &weight };
 	pprof_piece head = PPROF_PIECE(.n_sample_type = writing->n_values);
@@ -299,8 +300,8 @@ static int put_head(struct writing *writing)
 	r = value_type_of(&writing->pprof, "samples", "count", &samples);
 	if (r == 0 && writing->n_values == MAX_VALUES)
 		r = value_type_of(&writing->pprof, unit ?: run->mode ?: "cpu", unit ? "count" : "nanoseconds", &weight);
-	if (r == 0 && run->command)
-		r = pprof_string(&writing->pprof, run->command, &comment);
+	if (r == 0 && title)
+		r = pprof_string(&writing->pprof, title, &comment);
 	if (r < 0)
 		return r;
 	head.sample_type = types;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What people type in py-spy, perf, austin and the older probing, and what they expect of it."""
 import contextlib
+import gzip
 import json
 import os
 import re
@@ -351,11 +352,13 @@ class Reports(Habit):
             file.write("import time\ndef a_function_of_24_columns():\n    end = time.monotonic() + 1\n"
                        "    while time.monotonic() < end:\n        sum(range(300))\n"
                        "a_function_of_24_columns()\n")
-        probing("record", "-q", "-F", 499, "--", t.DEBIAN_PYTHON, path, check=t.OK)
+        probing("record", "-q", "-F", 499, "--", t.DEBIAN_PYTHON, path, *40 * ["many", "words"], check=t.OK)
         environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
         report = ("report", "--no-native", "--full-paths")
         whole = probing(*report, check=t.OK, env=environment).stdout
         self.assertRegex(whole, re.escape(path) + r":\d")
+        command = probing("info", check=t.OK, env=environment).stdout
+        self.assertRegex(command, r"(?m)^ +command +\S*python3 %s( many words){40}$" % re.escape(path))
         narrow = probing(*report, check=t.OK, env=dict(environment, COLUMNS="80")).stdout
         self.assertLessEqual(max(map(len, narrow.splitlines())), 80)
         self.assertIn("a_function_of_24_columns", narrow)
@@ -383,6 +386,22 @@ class Reports(Habit):
         probing("flamegraph", "--title", "Mine", "-g", check=t.OK)
         with open("flamegraph.svg", encoding="utf-8") as file:
             self.assertNotIn("GIL held", file.read())
+        formats = {"part.html": "html", "part.json": "speedscope", "part.trace.json": "chrome", "part.gecko.json": "gecko",
+                   "part.callgrind": "callgrind", "part.pb.gz": "pprof"}
+        for name in formats:
+            probing("export", "probing.db", "-o", name, "--to", formats[name], "--ignore", "helper*", check=t.OK)
+            opened = gzip.open if name.endswith(".gz") else open
+            with opened(name, "rb") as file:
+                self.assertIn(b"(without helper*)", file.read(), name)
+        probing("diff", "probing.db", "probing.db", "--focus", "work", "-o", "change.svg", check=t.OK)
+        with open("change.svg", encoding="utf-8") as file:
+            self.assertIn("What has changed (through work)", file.read())
+
+    def test_a_recording_of_a_part_says_so_in_its_title(self):
+        with program(BUSY) as target:
+            probing("record", target.pid, "-d", 1, "-F", 499, "-q", "--function", "helper_work", "-o", "p.svg", check=t.OK)
+        with open("p.svg", encoding="utf-8") as file:
+            self.assertIn("(filtered while recording)</title>", file.read())
 
 
 class Backtraces(Habit):
