@@ -229,6 +229,35 @@ bool symbol_is_import_file(const char *file)
 	return false;
 }
 
+static bool begins(const char *name, const char *prefix)
+{
+	return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+static bool ends(const char *name, const char *suffix)
+{
+	size_t n = strlen(name), n_suffix = strlen(suffix);
+
+	return n >= n_suffix && strcmp(name + n - n_suffix, suffix) == 0;
+}
+
+/* argument_loader::call() and call_impl(), which debug information names without their class in some compilers. */
+static bool is_argument_loader(const char *name)
+{
+	if (begins(name, "pybind11::detail::argument_loader<"))
+		return strstr(name, ">::call") != NULL;
+	return (begins(name, "call<") || begins(name, "call_impl<")) && strstr(name, "pybind11::detail::void_type");
+}
+
+bool symbol_is_pybind11(const char *name, bool is_inlined)
+{
+	static const char dispatcher[] = "pybind11::cpp_function::dispatcher";
+
+	if (!is_inlined)
+		return strcmp(name, dispatcher) == 0;
+	return is_argument_loader(name) || (begins(name, "pybind11::cpp_function::") && ends(name, "::operator()"));
+}
+
 /*
  * The innermost function that every collection passes through. Source: Modules/gcmodule.c of 2.7 and 3.6 to 3.12,
  * Python/gc.c and Python/gc_free_threading.c from 3.13 on.

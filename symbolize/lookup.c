@@ -146,7 +146,7 @@ static int name_by_linkage(struct symbol_module *module, const struct place *pla
 	if (is_collector(module, symbol->name))
 		symbol->name = SYMBOL_COLLECTOR;
 	symbol->linkage = strcmp(symbol->name, place->linkage) == 0 ? NULL : place->linkage;
-	if (is_plumbing(module, symbol->name))
+	if (is_plumbing(module, symbol->name) || symbol_is_pybind11(symbol->name, false))
 		symbol->role = SYMBOL_INTERNAL;
 	return 0;
 }
@@ -237,10 +237,14 @@ static int name_function(struct symbol_module *module, const struct place *place
 static int name_inlined(struct symbol_module *module, const struct debug_frame *frame, struct symbol *symbol)
 {
 	struct place place = { .linkage = frame->linkage ? frame->linkage : frame->name };
+	int r;
 
 	if (!place.linkage)
 		place.linkage = "(inlined)";
-	return name_by_linkage(module, &place, symbol);
+	r = name_by_linkage(module, &place, symbol);
+	if (r >= 0 && symbol_is_pybind11(symbol->name, true))
+		symbol->role = SYMBOL_INTERNAL;
+	return r;
 }
 
 /* Fill one symbol from a frame; the last frame is not inlined. */

@@ -328,6 +328,14 @@ bool symbol_is_internal(const char *linkage);
  * too. */
 bool symbol_is_import_file(const char *file);
 
+/*
+ * symbol_is_pybind11 - whether a function of pybind11 only passes a call on from Python to the function that it binds.
+ * @name: demangled.
+ * @is_inlined: then the bound function has a frame of its own, even if it was inlined into this one.
+ * Source: pybind11 2.2 to 3.0, pybind11.h (cpp_function) and cast.h (argument_loader).
+ */
+bool symbol_is_pybind11(const char *name, bool is_inlined);
+
 /* symbol_is_collector - whether a name is that of the garbage collector. Only for the interpreter's own module. */
 bool symbol_is_collector(const char *linkage);
 

@@ -628,6 +628,52 @@ class Cython(t.Case):
             self.assertEqual("pandas/_libs/%s.pyx" % file, rows["pandas._libs." + function])
 
 
+class Pybind11(t.Case):
+    """A module of its own, with debug information."""
+    SOURCE = """
+#include <pybind11/pybind11.h>
+static double price(int n) { volatile double s = 0; for (int i = 0; i < n; i++) s = s + i; return s; }
+struct Cart { double sum = 1; double total() const { volatile double s = 0; for (int i = 0; i < 300000; i++) s = s + sum; return s; } };
+PYBIND11_MODULE(shop, m) {
+  m.def("price", &price);
+  pybind11::class_<Cart>(m, "Cart").def(pybind11::init<>()).def("total", &Cart::total);
+}
+"""
+    PROGRAM = """
+import shop, time
+def buy(until):
+    cart = shop.Cart()
+    while time.monotonic() < until:
+        shop.price(300000)
+        cart.total()
+buy(time.monotonic() + 1.5)
+"""
+
+    def test_the_bound_function_is_below_the_line_that_calls_it(self):
+        t.need_perf()
+        t.need_program("g++")
+        if not os.path.exists("/usr/include/pybind11/pybind11.h"):
+            self.skipTest("pybind11-dev is not installed")
+        include = run(t.DEBIAN_PYTHON, "-c", "import sysconfig; print(sysconfig.get_paths()['include'])").strip()
+        if not os.path.exists(include + "/Python.h"):
+            self.skipTest("libpython3-dev is not installed")
+        for name, text in (("shop.cpp", self.SOURCE), ("buy.py", self.PROGRAM)):
+            with open(name, "w", encoding="utf-8") as file:
+                file.write(text)
+        run("g++", "-O2", "-g", "-std=c++17", "-shared", "-fPIC", "-fvisibility=hidden", "-I" + include, "shop.cpp", "-o", "shop.so")
+        t.probing("record", "-q", "-F", 999, "-o", "out.db", "--", t.DEBIAN_PYTHON, "-B", "buy.py", check=t.OK)
+        shown, whole = (t.probing("flamegraph", "out.db", "-f", "folded", "-o", "-", *more, check=t.OK).stdout
+                        for more in ([], ["--interpreter-frames"]))
+        for function in "price", "Cart::total":
+            below = {len(line.split(";buy (buy.py);")[1].split(";" + function)[0].split(";"))
+                     for line in shown.splitlines() if ";buy (buy.py);" in line and ";%s " % function in line}
+            self.assertEqual({1}, below, function)  # cpp_function::initialize()'s, which may contain the bound function
+            self.assertIn(";pybind11::cpp_function::dispatcher;", whole)
+            self.assertRegex(whole, r"pybind11::detail::argument_loader<[^;]*>::call_impl<[^\n]*;%s " % function)
+        self.assertNotIn("pybind11::cpp_function::dispatcher", shown)
+        self.assertNotIn("::call_impl<", shown)
+
+
 class Server(http.server.ThreadingHTTPServer):
     """A debuginfod: files by (build-id, kind); counts what it is asked."""
     daemon_threads = True

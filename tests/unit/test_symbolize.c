@@ -657,6 +657,46 @@ static void test_glue(void **state)
 		assert_false(symbol_is_internal(visible[i]));
 }
 
+/* What only passes calls on is internal; what may contain the bound function is not. */
+static void test_pybind11(void **state)
+{
+	static const char implementation[] =
+		"pybind11::cpp_function::initialize<...>(double (*&)(int), double (*)(int))::"
+		"{lambda(pybind11::detail::function_call&)#3}";
+	static const char *const inlined[] = {
+		"pybind11::detail::argument_loader<int>::call<double, pybind11::detail::void_type, double (*&)(int)>",
+		"pybind11::detail::argument_loader<...>::call_impl<...>",
+		"call_impl<double, f()::<lambda(int)>&, 0, pybind11::detail::void_type>",
+	};
+	static const char *const visible[] = {
+		"pybind11::detail::argument_loader<Cart*, int>::argument_loader",
+		"pybind11::cpp_function::dispatcher_of",
+		"pybind11::detail::get_type_info",
+		"call<int>",
+		"operator()",
+		"price",
+		"",
+	};
+	char name[256];
+
+	(void)state;
+	assert_true(symbol_is_pybind11("pybind11::cpp_function::dispatcher", false));
+	for (size_t i = 0; i < N_ELEMENTS(inlined); i++) {
+		assert_true(symbol_is_pybind11(inlined[i], true));
+		assert_false(symbol_is_pybind11(inlined[i], false));
+	}
+	for (size_t i = 0; i < N_ELEMENTS(visible); i++) {
+		assert_false(symbol_is_pybind11(visible[i], true));
+		assert_false(symbol_is_pybind11(visible[i], false));
+	}
+	snprintf(name, sizeof name, "%s::operator()", implementation);
+	assert_true(symbol_is_pybind11(name, true));
+	assert_false(symbol_is_pybind11(name, false));
+	snprintf(name, sizeof name, "%s::_FUN", implementation);
+	assert_false(symbol_is_pybind11(name, true));
+	assert_false(symbol_is_pybind11(name, false));
+}
+
 /* The interpreter's names are nothing special in other people's programs. */
 static void test_no_glue_elsewhere(void **state)
 {
@@ -850,6 +890,7 @@ int main(void)
 		cmocka_unit_test(test_long_names_lose_template_arguments),
 		cmocka_unit_test(test_names_are_kept_once),
 		cmocka_unit_test(test_glue),
+		cmocka_unit_test(test_pybind11),
 		cmocka_unit_test(test_no_glue_elsewhere),
 		cmocka_unit_test(test_kernel),
 	};
