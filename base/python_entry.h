@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* entry.h - fields of a frame's structures for a record, in place or by copies.
+/* python_entry.h - fields of a frame's structures for a record, in place or by copies.
  *
- * Part of frames.bpf.c, which is compiled twice: with HAVE_DIRECT_MAP, for kernels that permit reading memory by page
- * tables (page_tables.h), and without. There nothing is ever in place, and the compiler removes the checks.
+ * Part of python_walk.h. frames.bpf.c is compiled twice: with HAVE_DIRECT_MAP, for kernels that permit reading memory by
+ * page tables (src/capture/bpf/page_tables.h, included before), and without. There, and in the agent, nothing is ever in
+ * place, and the compiler removes the checks.
  */
-#ifndef PROBING_CAPTURE_BPF_ENTRY_H
-#define PROBING_CAPTURE_BPF_ENTRY_H
+#ifndef PROBING_BASE_PYTHON_ENTRY_H
+#define PROBING_BASE_PYTHON_ENTRY_H
 
 #include "base/python_record.h"
 
@@ -33,9 +34,7 @@ static __always_inline uint8_t byte_at(const uint8_t *bytes, int32_t offset)
 	return bytes[(uint32_t)offset & BYTES_MASK];
 }
 
-#ifdef HAVE_DIRECT_MAP
-#include "src/capture/bpf/page_tables.h"
-#else
+#ifndef HAVE_DIRECT_MAP
 static __always_inline uint64_t own_tables(void)
 {
 	return 0;
