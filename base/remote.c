@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -34,6 +35,7 @@ struct process_remote {
 	pid_t pid;
 	pid_t reader; /* the thread through which memory is read: the leader until it ends */
 	int comm;     /* another reader's /proc/PID/task/READER/comm, readable while it lives; else -1 */
+	int memory;   /* what remote_lend() was given, where process_vm_readv(2) is refused; else -1 */
 	uint64_t page_bytes;
 };
 
@@ -84,15 +86,114 @@ static bool is_of_process(const struct process_remote *process, ssize_t got)
 	return process->comm >= 0 && pread(process->comm, name, sizeof name, 0) >= 0;
 }
 
+/* ---- Where process_vm_readv(2) is refused ---- */
+
+static struct {
+	pthread_mutex_t lock;
+	struct loan {
+		pid_t pid;
+		int fd;
+	} * loans;
+	size_t n, allocated;
+} lent = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* With the lock. */
+static struct loan *find_loan(pid_t pid)
+{
+	for (size_t i = 0; i < lent.n; i++)
+		if (lent.loans[i].pid == pid)
+			return &lent.loans[i];
+	return NULL;
+}
+
+/* With the lock. */
+static int add_loan(pid_t pid, int fd)
+{
+	int r = grow(&lent.loans, lent.n, &lent.allocated, sizeof *lent.loans);
+
+	if (r >= 0)
+		lent.loans[lent.n++] = (struct loan){ pid, fd };
+	return r;
+}
+
+int remote_lend(pid_t pid, int fd)
+{
+	struct loan *loan;
+	int r = 0;
+
+	pthread_mutex_lock(&lent.lock);
+	loan = find_loan(pid);
+	if (loan) {
+		close(loan->fd);
+		*loan = lent.loans[--lent.n];
+	}
+	if (fd >= 0)
+		r = add_loan(pid, fd);
+	pthread_mutex_unlock(&lent.lock);
+	if (r < 0)
+		close(fd);
+	return r;
+}
+
+/* -1: it has lent none. */
+static int borrow(pid_t pid)
+{
+	const struct loan *loan;
+	int fd = -1;
+
+	pthread_mutex_lock(&lent.lock);
+	loan = find_loan(pid);
+	if (loan)
+		fd = fcntl(loan->fd, F_DUPFD_CLOEXEC, 3);
+	pthread_mutex_unlock(&lent.lock);
+	return fd;
+}
+
+static bool is_refused(ssize_t got)
+{
+	return got == -EPERM || got == -ENOSYS;
+}
+
+/* As process_vm_readv(2) returns. The descriptor is of one program's memory, of which nothing is left at its end. */
+static ssize_t read_memory(const struct process_remote *process, const struct iovec *local, const struct iovec *remote,
+			   size_t n)
+{
+	ssize_t done = 0, got = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		got = pread(process->memory, local[i].iov_base, remote[i].iov_len,
+			    (off_t)(uintptr_t)remote[i].iov_base);
+		if (got < 0)
+			got = errno == EIO ? -EFAULT : -errno;
+		if (got > 0)
+			done += got;
+		if (got != (ssize_t)remote[i].iov_len)
+			break;
+	}
+	return done > 0 ? done : got == 0 ? -ESRCH : got;
+}
+
+/* ---- A live process ---- */
+
 static ssize_t read_vectors(struct process_remote *process, const struct iovec *local, const struct iovec *remote,
 			    size_t n)
 {
+	if (process->memory >= 0) {
+		ssize_t got = read_memory(process, local, remote, n);
+
+		if (got != -ESRCH)
+			return got;
+		closep(&process->memory); /* it may run another program now */
+		process->memory = -1;
+	}
 	for (int i = 0; i < MAX_READERS; i++) {
 		ssize_t got = process_vm_readv(process->reader, local, n, remote, n, 0);
 		int r;
 
 		if (got < 0)
 			got = -errno;
+		if (is_refused(got) && (process->memory = borrow(process->pid)) >= 0)
+			return read_memory(process, local, remote, n);
 		if (is_of_process(process, got))
 			return got;
 		r = find_reader(process);
@@ -182,8 +283,11 @@ static int process_read_parts(struct remote *remote, const struct remote_part *p
 
 static void free_process(struct remote *remote)
 {
-	closep(&((struct process_remote *)remote)->comm);
-	free(remote);
+	struct process_remote *process = (struct process_remote *)remote;
+
+	closep(&process->comm);
+	closep(&process->memory);
+	free(process);
 }
 
 static void free_buffer(struct remote *remote)
@@ -205,7 +309,7 @@ int remote_open_process(pid_t pid, struct remote **ret)
 		return -ENOMEM;
 	process->base.ops = &ops;
 	process->pid = process->reader = pid;
-	process->comm = -1;
+	process->comm = process->memory = -1;
 	process->page_bytes = (uint64_t)getpagesize();
 	*ret = &process->base;
 	return 0;

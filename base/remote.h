@@ -60,12 +60,21 @@ struct remote {
 /*
  * remote_open_process - read a live process with process_vm_readv(2).
  * It does not stop, write to or signal the process. Needs PTRACE_MODE_ATTACH
- * (same user and dumpable, or CAP_SYS_PTRACE). After the main thread's end it uses another
+ * (same user and dumpable, or CAP_SYS_PTRACE). Where that call is refused it reads what the process has
+ * lent. After the main thread's end it uses another
  * thread, with one descriptor, and one more system call for each read.
  * @ret: ended with remote_free().
  * Errors: -ENOMEM only; a missing permission shows at the first read.
  */
 int remote_open_process(pid_t pid, struct remote **ret);
+
+/*
+ * remote_lend - a process' /proc/self/mem that it has opened itself: reading it needs no right.
+ * Used by all struct remote of that process that are refused from then on. In the process' next program it reads nothing.
+ * @fd: taken over, also on failure; -1: the loan ends. Errors: -ENOMEM.
+ * Source: proc_pid_mem(5); mem_open() in fs/proc/base.c, Linux 6.12, which checks rights, and mem_rw(), which does not.
+ */
+int remote_lend(pid_t pid, int fd);
 
 /*
  * remote_open_buffer - read from a copy of memory held here.

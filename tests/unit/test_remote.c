@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -238,6 +239,51 @@ static void a_strangers_memory_is_refused(void **state)
 	assert_int_equal(WEXITSTATUS(status), EPERM);
 }
 
+/* The same with the parent's own descriptor, until the loan ends. */
+static int read_what_is_lent(int fd, const uint64_t *value)
+{
+	CLEANUP(remote_freep) struct remote *remote = NULL;
+	CLEANUP(remote_freep) struct remote *later = NULL;
+	uint64_t seen[2] = { 0 }, hole;
+	struct remote_part parts[] = {
+		{ RADDR((uintptr_t)value), &seen[0], sizeof seen[0] },
+		{ RADDR((uintptr_t)value), &seen[1], sizeof seen[1] },
+		{ RADDR(8), &hole, sizeof hole },
+	};
+	pid_t other = getppid();
+
+	if (setresuid(65534, 65534, 65534) < 0 || remote_lend(other, fd) < 0 || remote_open_process(other, &remote) < 0)
+		return EIO;
+	if (remote_read_parts(remote, parts, 3) != 2 || seen[0] != *value || seen[1] != *value)
+		return EBADMSG;
+	if (remote_read(remote, RADDR(8), &hole, sizeof hole) != -EFAULT)
+		return EFAULT;
+	if (remote_lend(other, -1) < 0 || remote_open_process(other, &later) < 0)
+		return EIO;
+	return -remote_read(later, RADDR((uintptr_t)value), &hole, sizeof hole);
+}
+
+static void lent_memory_needs_no_permission(void **state)
+{
+	uint64_t value = UINT64_C(0x123456789abcdef);
+	int status, fd;
+	pid_t child;
+
+	(void)state;
+	if (getuid() != 0)
+		skip(); /* only root can step down */
+	fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		_exit(read_what_is_lent(fd, &value));
+	close(fd);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), EPERM);
+}
+
 static void a_buffer_has_bounds(void **state)
 {
 	static const uint8_t bytes[] = "0123456789";
@@ -265,7 +311,8 @@ int main(void)
 		cmocka_unit_test(reads_stop_at_a_hole),          cmocka_unit_test(unreadable_ground_is_an_error),
 		cmocka_unit_test(pointers_are_read_whole),       cmocka_unit_test(leading_whole_parts_are_counted),
 		cmocka_unit_test(empty_parts_are_whole),         cmocka_unit_test(a_child_is_read_until_it_is_gone),
-		cmocka_unit_test(a_strangers_memory_is_refused), cmocka_unit_test(a_buffer_has_bounds),
+		cmocka_unit_test(a_strangers_memory_is_refused), cmocka_unit_test(lent_memory_needs_no_permission),
+		cmocka_unit_test(a_buffer_has_bounds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
