@@ -188,6 +188,22 @@ static void run_its_network(const struct facts *facts, struct doctor_finding *re
 		   (int)process->pid);
 }
 
+static void run_sampling(const struct facts *facts, struct doctor_finding *ret)
+{
+	if (facts->process.sampling.error == 0) {
+		say_found(ret, DOCTOR_OK, "not needed: events are permitted");
+	} else if (!facts->machine.is_x86_64) {
+		say_found(ret, DOCTOR_MISSING, "x86-64 only");
+		say_means(ret, "the threads cannot sample themselves");
+	} else if (facts->process.has_agent) {
+		say_found(ret, DOCTOR_OK, "the agent listens: exact stacks, also where perf events are refused");
+	} else {
+		say_found(ret, DOCTOR_LIMITED, "it has no agent");
+		say_means(ret, "where perf events are refused, there are no native frames");
+		say_remedy(ret, false, "PROBING=1 python3 SCRIPT");
+	}
+}
+
 static const struct doctor_check checks[] = {
 	{ "inject", "inject, eval, repl, attach", run_inject },
 	{ "agent_host", "inject, eval, repl, attach", run_host },
@@ -196,6 +212,7 @@ static const struct doctor_check checks[] = {
 	{ "agent_filter", "what the agent calls in the process", run_its_filter },
 	{ "agent_files", "the agent's library in the process", run_its_files },
 	{ "agent_network", "the connection to the agent", run_its_network },
+	{ "agent_sampling", "record --source agent", run_sampling },
 };
 
 const struct doctor_group doctor_agent = { "agent", checks, N_ELEMENTS(checks), true };

@@ -33,7 +33,8 @@ struct doctor_finding {
 /* How a recording would get its stacks. */
 enum doctor_recording {
 	RECORDING_NONE,
-	RECORDING_POLL, /* memory alone, on a timer */
+	RECORDING_POLL,  /* memory alone, on a timer */
+	RECORDING_AGENT, /* its agent samples its threads */
 	RECORDING_WAKEUP,
 	RECORDING_BPF,
 };

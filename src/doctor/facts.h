@@ -91,6 +91,7 @@ struct facts_process {
 	bool has_proc;                                                            /* /proc in its mounts */
 	bool has_filter;                                                          /* seccomp */
 	bool has_shadow_stack; /* Source: arch/x86/shstk.rst of Linux 6.12 */
+	bool has_agent;        /* it listens */
 	bool runs_scripts;     /* of others, by its interpreter: PEP 768 */
 	enum libc libc;
 	pid_t own_pid, tracer;

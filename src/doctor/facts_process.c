@@ -111,6 +111,20 @@ static enum doctor_process what_is(const struct proc_stat *stat)
 	return proc_has_ended(stat) ? PROCESS_ZOMBIE : PROCESS_THERE;
 }
 
+/* Its socket's name is in its network namespace. Source: proc_pid_net(5), unix; src/agent/listener.c. */
+static bool has_agent(const struct facts_process *process)
+{
+	CLEANUP(freep) char *sockets = NULL;
+	char name[32];
+	const char *at;
+
+	snprintf(name, sizeof name, "@probing-%d", (int)process->own_pid);
+	if (proc_read(process->pid, "net/unix", 1 << 24, &sockets, NULL) < 0)
+		return false;
+	at = strstr(sockets, name);
+	return at && (at[strlen(name)] == '\n' || at[strlen(name)] == '\0');
+}
+
 int facts_process_gather(pid_t pid, struct facts_process *ret)
 {
 	struct proc_stat stat;
@@ -134,6 +148,7 @@ int facts_process_gather(pid_t pid, struct facts_process *ret)
 	ret->has_other_users = has_other(pid, "user");
 	ret->has_other_network = has_other(pid, "net");
 	ret->has_proc = has_proc(pid);
+	ret->has_agent = has_agent(ret);
 	ret->memory_error = capture_check_memory(pid);
 	r = facts_try_sampling(pid, &ret->sampling);
 	return r < 0 ? r : facts_python_gather(ret);

@@ -33,6 +33,7 @@ static void put_end(const struct doctor_report *report, FILE *out)
 	static const char *const endings[] = {
 		[RECORDING_NONE] = "Recording does not work here.",
 		[RECORDING_POLL] = "Recording works, without native frames (stack source: poll).",
+		[RECORDING_AGENT] = "Recording works (stack source: agent).",
 		[RECORDING_WAKEUP] = "Recording works (stack source: wakeup).",
 		[RECORDING_BPF] = "Recording works (stack source: bpf).",
 	};

@@ -27,6 +27,7 @@ const char *doctor_recording_name(enum doctor_recording recording)
 {
 	static const char *const names[] = {
 		[RECORDING_POLL] = "poll",
+		[RECORDING_AGENT] = "agent",
 		[RECORDING_WAKEUP] = "wakeup",
 		[RECORDING_BPF] = "bpf",
 	};
@@ -47,7 +48,7 @@ void doctor_report_freep(struct doctor_report **report)
 	doctor_report_free(*report);
 }
 
-/* The same choice as capture_attach(): events first, then polling memory. */
+/* As record does it (capture_attach()): events first, then the agent, then memory on a timer. */
 enum doctor_recording facts_recording(const struct facts *facts)
 {
 	const struct facts_process *process = &facts->process;
@@ -57,6 +58,8 @@ enum doctor_recording facts_recording(const struct facts *facts)
 
 	if (of_process && process->is != PROCESS_THERE)
 		return RECORDING_NONE;
+	if (of_process && sampling < 0 && process->has_agent && facts->machine.is_x86_64)
+		return RECORDING_AGENT;
 	if (!is_readable)
 		return RECORDING_NONE;
 	if (sampling < 0)

@@ -182,6 +182,18 @@ static void events_that_are_refused(void **state)
 	assert_judged("perf_event_paranoid", &facts, DOCTOR_MISSING, "3", "sysctl kernel.perf_event_paranoid=2");
 	assert_judged("sampling", &facts, DOCTOR_MISSING, "refused", "sysctl kernel.perf_event_paranoid=2");
 	assert_int_equal(facts_recording(&facts), RECORDING_POLL);
+	assert_judged("agent_sampling", &facts, DOCTOR_LIMITED, "has no agent", "PROBING=1");
+	facts.process.has_agent = true;
+	assert_judged("agent_sampling", &facts, DOCTOR_OK, "exact stacks", "");
+	assert_int_equal(facts_recording(&facts), RECORDING_AGENT);
+	facts.process.memory_error = -EPERM; /* it lends its memory */
+	assert_int_equal(facts_recording(&facts), RECORDING_AGENT);
+	facts.machine.is_x86_64 = false;
+	assert_judged("agent_sampling", &facts, DOCTOR_MISSING, "x86-64", "");
+	assert_int_equal(facts_recording(&facts), RECORDING_NONE);
+	facts.machine.is_x86_64 = true;
+	facts.process.memory_error = 0;
+	facts.process.has_agent = false;
 	facts.rights.capabilities = ALL_CAPABILITIES;
 	assert_judged("perf_event_paranoid", &facts, DOCTOR_OK, "without effect: you have CAP_PERFMON", "");
 	facts.rights.capabilities = ALL_CAPABILITIES & ~(UINT64_C(1) << CAPABILITY_SYS_ADMIN);
