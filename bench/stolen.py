@@ -107,6 +107,9 @@ def measure(case, arguments, folder):
                               "--idle", str(arguments.idle), "--busy", str(arguments.busy)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert child.stdout.readline() == "ready\n"
     own, watcher = 0.0, None
+    if case and case[0] == "agent":
+        subprocess.run([os.path.join(arguments.build, "src/cli/probing"), "inject", str(child.pid)], check=True,
+                       stdout=subprocess.DEVNULL)
     if case:
         watcher = subprocess.Popen(profiler(*case, child.pid, arguments.build, folder),
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -135,7 +138,7 @@ def main():
     parser.add_argument("--idle", type=int, default=0, help="idle threads beside the busy one")
     parser.add_argument("--busy", type=int, default=0, help="more busy threads beside it")
     parser.add_argument("--hz", default="99,999", help="frequencies, separated by commas")
-    parser.add_argument("--profilers", default="perf,bpf,wakeup", help="interrupt (perf, nothing copied), perf (stacks), or a stack source of probing")
+    parser.add_argument("--profilers", default="perf,bpf,wakeup", help="interrupt (perf, nothing copied), perf (stacks), or a stack source of probing (agent: no more samples than the kernel has clock ticks)")
     parser.add_argument("--target", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.target:

@@ -41,6 +41,8 @@ def measure(interpreter, program, options):
     _, arguments, judge = program
     more = ["--source", options.source] if options.source else []
     with t.scratch(), t.fixture(*arguments, python=interpreter.path, place=interpreter.place) as target:
+        if options.source == "agent":
+            t.probing("inject", target.pid, check=t.OK)
         recording = t.record(target.pid, options.seconds, options.hz, "probing.db", *more)
         counts, wrong = judge(recording, target.truth).judge()
         return recording.verdicts(), counts, recording.ends(), wrong

@@ -6,7 +6,7 @@ import struct
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 VERSION = 1
-HELLO, EVALUATE, INTERRUPT, DETACH, WELCOME, STARTED, OUTPUT, RESULT, REFUSED, BYE = range(1, 11)
+HELLO, EVALUATE, INTERRUPT, DETACH, WELCOME, STARTED, OUTPUT, RESULT, REFUSED, BYE, CONFIGURE, CONFIGURATION, SAMPLE, SAMPLING, LAYOUT = range(1, 16)
 PROBING, AGENT = b"\0", b"\1"
 
 
@@ -25,6 +25,10 @@ CORPUS = {
     "wrong_direction": PROBING + message(WELCOME, number(42)),
     "wrong_version": PROBING + message(HELLO, version=2),
     "no_kind": AGENT + message(11),
+    "samples": PROBING + message(SAMPLE, struct.pack("=II", 99000, 32768)) + message(LAYOUT, b"l" * 300),
+    "sampling": AGENT + message(SAMPLING),
+    "sample_without_size": PROBING + message(SAMPLE, number(99000)),
+    "sample_too_often": PROBING + message(SAMPLE, struct.pack("=II", 1 << 31, 0)),
     "too_short": PROBING + message(EVALUATE, n_bytes=9),
     "too_long": PROBING + message(EVALUATE, number(1), n_bytes=1 << 30),
     "half": AGENT + message(OUTPUT, number(2, b"x" * 100))[:40],

@@ -12,6 +12,7 @@
 
 #include "src/agent/private.h"
 #include "src/agent/python.h"
+#include "src/agent/sampler.h"
 #include "src/agent/worker.h"
 
 __attribute__((section(AGENT_SECTION), used)) struct agent_state agent = { .magic = AGENT_MAGIC };
@@ -106,6 +107,7 @@ static void begin_child(void)
 
 	child_starts = follows_forks();
 	worker_reset();
+	sampler_reset();
 	agent.listener = agent.worker = 0;
 	agent.has_probes = 0; /* they disarm themselves here (src/cli/probes.py) */
 	agent_off("it is a forked child of the process that the agent was loaded into");

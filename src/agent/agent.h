@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "src/agent/protocol.h"
+#include "src/agent/sample_ring.h"
 #include "src/config/config.h"
 
 #define AGENT_FILE "libprobing-agent.so"

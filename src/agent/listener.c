@@ -26,6 +26,7 @@
 
 #include "src/agent/private.h"
 #include "src/agent/python.h"
+#include "src/agent/sampler.h"
 #include "src/agent/worker.h"
 
 enum {
@@ -49,6 +50,7 @@ struct client {
 	int fd; /* -1: none */
 	struct buffer in, out;
 	bool is_closing; /* when all has been sent */
+	int sent[2];     /* descriptors that go with the next bytes, and are closed then; -1: none */
 };
 
 static struct {
@@ -60,6 +62,9 @@ static struct {
 	uint64_t due_ns, patience_ns; /* CLOCK_MONOTONIC; 0: no bound */
 	uint64_t delay_ns;            /* of the worker, when it was interrupted */
 	unsigned n_looks;
+	struct client *recorder; /* for which the process is sampled; NULL: none */
+	bool ticks;              /* the sampler wants to be called again */
+	uint64_t tick_ns;        /* when it was called last */
 	/* The end. */
 	struct client *detaching;
 	bool is_disarming; /* the worker removes the probes; due_ns is its bound */
@@ -99,8 +104,28 @@ static void take_off(struct buffer *buffer, size_t n_bytes)
 	buffer->n -= n_bytes;
 }
 
+static const struct client no_client = { .fd = -1, .sent = { -1, -1 } };
+
+static void close_sent(struct client *client)
+{
+	for (unsigned i = 0; i < sizeof client->sent / sizeof client->sent[0]; i++) {
+		if (client->sent[i] >= 0)
+			close(client->sent[i]);
+		client->sent[i] = -1;
+	}
+}
+
+static void stop_sampling(void)
+{
+	on.recorder = NULL;
+	sampler_stop();
+	on.ticks = true; /* it may have the signal still */
+}
+
 static void drop(struct client *client)
 {
+	if (on.recorder == client)
+		stop_sampling();
 	if (on.owner == client) {
 		on.owner = NULL;
 		if (worker_phase() == JOB_RUNNING)
@@ -112,7 +137,8 @@ static void drop(struct client *client)
 	close(client->fd);
 	free(client->in.bytes);
 	free(client->out.bytes);
-	*client = (struct client){ .fd = -1 };
+	close_sent(client);
+	*client = no_client;
 }
 
 static void put(struct client *client, enum message_kind kind, uint32_t number, const char *text, size_t n_text)
@@ -344,6 +370,64 @@ static void configure(struct client *client, const struct message *message)
 	put_configuration(client);
 }
 
+/* ---- Sampling ---- */
+
+/* Its memory as the recorder may read it: opened here, it needs no right there. Source: proc_pid_mem(5). */
+static void start_sampling(struct client *client, const struct message *message)
+{
+	uint32_t rate = message->numbers[0], stack_bytes = message->numbers[1];
+	const char *why = NULL;
+	int ring = -1, memory;
+
+	if (rate < SAMPLE_MIN_RATE || stack_bytes > SAMPLE_RING_MAX_STACK_BYTES || stack_bytes % 8 != 0 ||
+	    client->out.n > 0) {
+		refuse(client, "these are no numbers to sample by");
+		return;
+	}
+	memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+	if (memory < 0)
+		why = "it cannot open its own /proc/self/mem";
+	if (!why)
+		why = sampler_start(UINT64_C(1000000000000) / rate, stack_bytes, &ring);
+	if (why) {
+		if (memory >= 0)
+			close(memory);
+		refuse(client, why);
+		return;
+	}
+	on.recorder = client;
+	on.ticks = true;
+	on.tick_ns = now_ns();
+	client->sent[0] = ring;
+	client->sent[1] = memory;
+	put(client, MESSAGE_SAMPLING, 0, NULL, 0);
+}
+
+static void watch_python(struct client *client, const struct message *message)
+{
+	struct python_layout layout;
+
+	if (on.recorder != client || message->n_text != sizeof layout) {
+		refuse(client, "that is no layout of a sampled process");
+		return;
+	}
+	memcpy(&layout, message->text, sizeof layout);
+	if (!sampler_watch(&layout))
+		refuse(client, "a thread is stopped while it writes a sample");
+}
+
+static void tend_sampling(void)
+{
+	uint64_t now = now_ns();
+
+	if (!on.ticks || now - on.tick_ns < SAMPLER_TICK_MS * UINT64_C(1000000))
+		return;
+	on.tick_ns = now;
+	on.ticks = sampler_tick();
+	if (on.recorder && !sampler_runs()) /* the program has taken the signal: the recorder reads that in the ring */
+		on.recorder = NULL;
+}
+
 /* ---- Messages ---- */
 
 static void answer(struct client *client, const struct message *message)
@@ -361,6 +445,12 @@ static void answer(struct client *client, const struct message *message)
 		return;
 	case MESSAGE_CONFIGURE:
 		configure(client, message);
+		return;
+	case MESSAGE_SAMPLE:
+		start_sampling(client, message);
+		return;
+	case MESSAGE_LAYOUT:
+		watch_python(client, message);
 		return;
 	case MESSAGE_DETACH:
 		if (worker_phase() == JOB_RUNNING)
@@ -404,13 +494,36 @@ static bool receive(struct client *client)
 	return n > 0;
 }
 
+/* With the descriptors, if there are any: SCM_RIGHTS in unix(7). */
+static ssize_t send_bytes(struct client *client)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof client->sent)];
+	} control = { 0 };
+	struct iovec part = { client->out.bytes, client->out.n };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+	ssize_t n;
+
+	if (client->sent[0] >= 0) {
+		message.msg_control = &control;
+		message.msg_controllen = sizeof control;
+		control.header = (struct cmsghdr){ CMSG_LEN(sizeof client->sent), SOL_SOCKET, SCM_RIGHTS };
+		memcpy(CMSG_DATA(&control.header), client->sent, sizeof client->sent);
+	}
+	n = sendmsg(client->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n > 0)
+		close_sent(client);
+	return n;
+}
+
 static bool send_some(struct client *client)
 {
 	ssize_t n;
 
 	if (client->out.n == 0)
 		return !client->is_closing;
-	n = send(client->fd, client->out.bytes, client->out.n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	n = send_bytes(client);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR;
 	take_off(&client->out, (size_t)n);
@@ -451,6 +564,8 @@ static void accept_all(void)
 
 static int time_out(void)
 {
+	if (on.ticks && !on.owner && !on.is_disarming)
+		return SAMPLER_TICK_MS;
 	if (!on.owner && !on.is_disarming)
 		return -1;
 	return on.n_looks++ < FAST_LOOKS ? FAST_MS : SLOW_MS;
@@ -475,6 +590,7 @@ static bool look(void)
 	}
 	if (on.owner)
 		advance();
+	tend_sampling();
 	for (int i = 0; i < MAX_CLIENTS; i++)
 		if (on.clients[i].fd >= 0 && !send_some(&on.clients[i]))
 			drop(&on.clients[i]);
@@ -570,7 +686,7 @@ static const char *prepare(void)
 {
 	memset(&on, 0, sizeof on);
 	for (int i = 0; i < MAX_CLIENTS; i++)
-		on.clients[i].fd = -1;
+		on.clients[i] = no_client;
 	if (leave_files() < 0)
 		return "it may not have a table of files of its own (a seccomp filter forbids close_range and unshare)";
 	wait_for_worker(true);
@@ -582,6 +698,9 @@ static const char *prepare(void)
 static int leave_clients(void)
 {
 	int last = on.detaching ? on.detaching->fd : -1;
+
+	if (on.recorder)
+		stop_sampling();
 
 	for (int i = 0; i < MAX_CLIENTS; i++)
 		if (on.clients[i].fd >= 0 && on.clients[i].fd != last)

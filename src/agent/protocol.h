@@ -5,6 +5,9 @@
  * byte order: both ends are on one machine. Each kind has one direction and bounds, listed in one table
  * (protocol.c); a message that violates them ends the connection. Neither end trusts the other.
  *
+ * SAMPLE samples the process until its connection ends. SAMPLING brings the ring's memfd (sample_ring.h) and the process'
+ * own /proc/self/mem, read-only, through which its memory can be read where process_vm_readv(2) is refused.
+ *
  * Every header contains the version; each end checks that of the first message. A process has one evaluation at a time;
  * STARTED, OUTPUT and RESULT belong to the last EVALUATE of their connection.
  *
@@ -16,6 +19,9 @@
  *   INTERRUPT            ──►     (no answer of its own)
  *   CONFIGURE            ──►
  *                        ◄──     CONFIGURATION   or   REFUSED
+ *   SAMPLE               ──►
+ *                        ◄──     SAMPLING, with two descriptors   or   REFUSED
+ *   LAYOUT               ──►     (no answer, or REFUSED)
  *   DETACH               ──►
  *                        ◄──     BYE   or   REFUSED
  */
@@ -47,6 +53,9 @@ enum message_kind {
 	MESSAGE_BYE,
 	MESSAGE_CONFIGURE,     /* text: KEY=VALUE to set (src/config); none: only report */
 	MESSAGE_CONFIGURATION, /* text: KEY=VALUE of each key, a line each */
+	MESSAGE_SAMPLE,        /* numbers: [0] samples in 1000 s of CPU time, [1] stack bytes at most */
+	MESSAGE_SAMPLING,      /* SCM_RIGHTS: the ring, the memory */
+	MESSAGE_LAYOUT,        /* text: a struct python_layout, by which frames are read from now on */
 };
 
 /* How an evaluation ended. */
@@ -60,7 +69,10 @@ enum outcome {
 	OUTCOME_N
 };
 
-enum { MESSAGE_MAX_NUMBERS = 1 };
+enum { MESSAGE_MAX_NUMBERS = 2 };
+
+/* Bounds of the numbers of SAMPLE. */
+enum { SAMPLE_MIN_RATE = 1, SAMPLE_MAX_RATE = 20000000 };
 
 struct message {
 	enum message_kind kind;

@@ -239,6 +239,26 @@ static int start_poller(const struct capture_options *options, const pid_t *pids
 	return 0;
 }
 
+/* Threads sample themselves instead. @refusal: as above. */
+static int start_agent(const struct capture_options *options, const pid_t *pids, size_t n_pids, int refusal,
+		       struct capture **ret)
+{
+	CLEANUP(capture_freep) struct capture *capture = NULL;
+	int r;
+
+	capture = calloc(1, sizeof *capture);
+	if (!capture)
+		return -ENOMEM;
+	capture->rings.epoll_fd = capture->clock = -1;
+	capture->refusal = refusal;
+	capture->paused_ns = options->paused ? monotonic_ns() : 0;
+	r = agent_source_new(options, pids, n_pids, &capture->agent);
+	if (r < 0)
+		return r;
+	*ret = TAKE(capture);
+	return 0;
+}
+
 /* What stands in the way of perf events and not of reading memory. */
 static bool is_refusal(int error)
 {
@@ -254,10 +274,15 @@ static int open_any(const struct capture_options *options, const pid_t *pids, si
 	raise_descriptor_limit();
 	if (options->source == SOURCE_POLL)
 		return start_poller(options, pids, n_pids, launch, 0, ret);
+	if (options->source == SOURCE_AGENT)
+		return launch ? -ENOTCONN : start_agent(options, pids, n_pids, 0, ret);
 	r = launch ? launch_events(options, pids[0], ret) : attach_events(options, pids, n_pids, ret);
 	/* A timer sees no switches. */
-	if (options->source != SOURCE_AUTO || options->event || options->mode != MODE_CPU || !is_refusal(r) ||
-	    capture_check_memory(pids[0]) < 0)
+	if (options->source != SOURCE_AUTO || options->event || options->mode != MODE_CPU || !is_refusal(r))
+		return r;
+	if (!launch && !options->idle && start_agent(options, pids, n_pids, r, ret) >= 0)
+		return 0;
+	if (capture_check_memory(pids[0]) < 0)
 		return r;
 	return start_poller(options, pids, n_pids, launch, r, ret);
 }
@@ -311,6 +336,8 @@ int capture_add(struct capture *capture, pid_t pid)
 		return r;
 	if (capture->poller)
 		return poller_add(capture->poller, pid);
+	if (capture->agent)
+		return agent_source_add(capture->agent, pid);
 	r = task_set_add(&capture->wanted, pid);
 	if (r >= 0 && (capture->events.system_wide || capture->switches.system_wide))
 		r = bpf_source_judge(capture->bpf, pid, true);
@@ -326,6 +353,8 @@ int capture_launch(const struct capture_options *options, pid_t child, struct ca
 
 enum capture_source capture_source(const struct capture *capture)
 {
+	if (capture->agent)
+		return SOURCE_AGENT;
 	return capture->poller ? SOURCE_POLL : capture->bpf ? SOURCE_BPF : SOURCE_WAKEUP;
 }
 
@@ -339,6 +368,7 @@ void capture_free(struct capture *capture)
 	if (!capture)
 		return;
 	poller_free(capture->poller);
+	agent_source_free(capture->agent);
 	closep(&capture->clock);
 	events_done(&capture->switches);
 	events_done(&capture->events);
@@ -363,6 +393,8 @@ void capture_freep(struct capture **capture)
 
 int capture_fd(const struct capture *capture)
 {
+	if (capture->agent)
+		return agent_source_fd(capture->agent);
 	return capture->poller ? poller_fd(capture->poller) : capture->rings.epoll_fd;
 }
 
@@ -373,7 +405,7 @@ int capture_watch(struct capture *capture, int epoll_fd, uint32_t data)
 
 	if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, capture_fd(capture), &event) < 0)
 		return -errno;
-	return capture->poller ? 0 : rings_watch(&capture->rings, epoll_fd, data);
+	return capture->poller || capture->agent ? 0 : rings_watch(&capture->rings, epoll_fd, data);
 }
 
 void capture_explain_source(char *to, size_t n_bytes)
@@ -389,6 +421,8 @@ int capture_watch_python(struct capture *capture, pid_t pid, const struct python
 {
 	struct python_layout complete = *layout;
 
+	if (capture->agent)
+		return agent_source_watch(capture->agent, pid, layout);
 	if (!capture->bpf)
 		return 0;
 	complete.calls_for_new = capture->wake_on_live_read;
@@ -435,7 +469,7 @@ int capture_direct_refusal(const struct capture *capture)
 
 bool capture_has_kernel(const struct capture *capture)
 {
-	return !capture->poller && events_have_kernel(&capture->events);
+	return !capture->poller && !capture->agent && events_have_kernel(&capture->events);
 }
 
 bool capture_rings_are_small(const struct capture *capture)
@@ -755,9 +789,23 @@ static int next_polled(struct capture *capture, struct capture_event *ret)
 	return r;
 }
 
+static int next_of_agents(struct capture *capture, struct capture_event *ret)
+{
+	int r = agent_source_next(capture->agent, ret);
+
+	if (r == 0)
+		return take_end(capture, ret);
+	if (r > 0 && ret->type == CAPTURE_SAMPLE)
+		unsampled_count(capture, &ret->sample);
+	return r;
+}
+
 int capture_next(struct capture *capture, struct capture_event *ret)
 {
 	int n_rounds = 0;
+
+	if (capture->agent)
+		return next_of_agents(capture, ret);
 
 	if (capture->poller)
 		return next_polled(capture, ret);
@@ -815,6 +863,8 @@ void capture_pause(struct capture *capture)
 	accounts_pause(&capture->accounts);
 	if (capture->poller)
 		poller_pause(capture->poller);
+	else if (capture->agent)
+		agent_source_pause(capture->agent);
 	else if (capture->events.system_wide)
 		(void)bpf_source_judge(capture->bpf, BPF_PAUSED, true);
 	else
@@ -830,6 +880,10 @@ int capture_resume(struct capture *capture)
 	accounts_resume(&capture->accounts);
 	if (capture->poller)
 		return poller_resume(capture->poller);
+	if (capture->agent) {
+		agent_source_resume(capture->agent);
+		return 1;
+	}
 	if (capture->events.system_wide) {
 		bpf_source_unjudge(capture->bpf, BPF_PAUSED);
 		return 0;
@@ -853,6 +907,8 @@ void capture_stop(struct capture *capture)
 {
 	if (capture->poller)
 		poller_stop(capture->poller);
+	else if (capture->agent)
+		agent_source_stop(capture->agent);
 	else if (!capture->stopped)
 		stop_events(capture);
 	if (capture->bpf)
@@ -870,6 +926,12 @@ void capture_read_counts(struct capture *capture, struct capture_counts *ret)
 
 	if (capture->poller) {
 		poller_read_counts(capture->poller, ret);
+		ret->sampled_ns = counts.sampled_ns;
+		ret->used_ns = capture->used_ns;
+		return;
+	}
+	if (capture->agent) {
+		agent_source_read_counts(capture->agent, ret);
 		ret->sampled_ns = counts.sampled_ns;
 		ret->used_ns = capture->used_ns;
 		return;

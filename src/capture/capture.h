@@ -23,7 +23,11 @@ enum capture_source {
 	SOURCE_WAKEUP, /* the captured bytes, and memory read right after each sample */
 	SOURCE_BPF,    /* memory read inside the interrupt that takes the sample */
 	SOURCE_POLL,   /* memory alone, of threads that run at a poll tick */
+	SOURCE_AGENT,  /* memory read by the sampled thread itself, in a signal handler of the agent */
+	SOURCE_N
 };
+
+enum { CAPTURE_WHY_BYTES = 256 };
 
 /* Which time of a thread is recorded. */
 enum capture_mode {
@@ -52,6 +56,12 @@ struct capture_options {
 	/* SOURCE_POLL only: a sample of each thread at each poll tick, running or not; its weight is
 	 * the elapsed time. */
 	bool idle;
+	/*
+	 * Connects to the agent of a process; NULL: there is no SOURCE_AGENT. @ret: a socket, owned by the caller.
+	 * Errors: negative errno; also called later, for processes that start meanwhile.
+	 */
+	int (*connect_agent)(pid_t pid, int *ret);
+	char *agent_why; /* CAPTURE_WHY_BYTES, for the reason where an agent refuses; NULL: nobody wants it */
 };
 
 enum capture_event_type {
@@ -60,6 +70,7 @@ enum capture_event_type {
 	CAPTURE_COMM,      /* new name; is_exec: also a new program */
 	CAPTURE_FORK,      /* new thread (pid == parent_pid) or process */
 	CAPTURE_EXIT,      /* of a thread */
+	CAPTURE_REMAPPED,  /* SOURCE_AGENT only: mappings may have changed; read them again */
 	CAPTURE_LOST,      /* the kernel had no room for so many records */
 	CAPTURE_THROTTLE,  /* the kernel paused sampling for a moment */
 	CAPTURE_SWITCH,    /* a thread starts or stops running on a processor; not with MODE_CPU */
@@ -114,6 +125,9 @@ struct capture_counts {
 	/* Of SOURCE_POLL: poll ticks done, those skipped because the previous one came too late or took
 	 * too long, and the longest period, 0 if it was never lengthened. */
 	uint64_t looks, lost_looks, longest_period_ns;
+	/* Of SOURCE_AGENT: threads without a timer (RLIMIT_SIGPENDING), those that block the signal, and processes that
+	 * have taken the signal for themselves, where sampling has ended. */
+	unsigned n_refused, n_blocked, n_yielded;
 };
 
 struct capture;
@@ -121,11 +135,13 @@ struct capture;
 /*
  * capture_attach - sample all threads of a running process, and their children.
  * It stops nothing. With SOURCE_AUTO, a refusal of perf events (rights, a filter,
- * descriptors, memory for the rings) makes it SOURCE_POLL, if reading memory is permitted.
+ * descriptors, memory for the rings) makes it SOURCE_AGENT if all processes have an agent, else SOURCE_POLL, if
+ * reading memory is permitted.
  * @ret: ended with capture_free().
  * Errors: -ESRCH; -EACCES/-EPERM not permitted (see capture_explain);
  *         -EMFILE descriptors; -ENOSYS no perf_event; -EINVAL options;
  *         -ENOBUFS the rings exceed the limit of locked memory;
+ *         -ENOTCONN SOURCE_AGENT: a process has no agent; -EBUSY its agent refuses;
  *         -EPROTONOSUPPORT the requested source is unavailable (see capture_explain_source);
  *         those of event_check().
  */
@@ -153,7 +169,7 @@ void capture_freep(struct capture **capture);
 /* Where Python frames come from in the end: never SOURCE_AUTO. */
 enum capture_source capture_source(const struct capture *capture);
 
-/* Why SOURCE_AUTO became SOURCE_POLL: a negative errno for capture_explain(); 0: it did not. */
+/* Why SOURCE_AUTO became SOURCE_POLL or SOURCE_AGENT: a negative errno for capture_explain(); 0: it did not. */
 int capture_refusal(const struct capture *capture);
 
 /*
@@ -194,7 +210,7 @@ void capture_explain_source(char *to, size_t n_bytes);
 /*
  * capture_watch_python - set the layout of a process' interpreter, from now on.
  * Samples of other processes come without Python frames. No effect if the source
- * is not SOURCE_BPF.
+ * is neither SOURCE_BPF nor SOURCE_AGENT.
  * @layout: copied; its id is in the records made with it, and distinguishes them from those of an
  *          earlier program in that process.
  * Errors: -ESRCH; -E2BIG, -ENOSPC too many processes.

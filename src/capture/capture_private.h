@@ -4,6 +4,7 @@
 #define PROBING_CAPTURE_CAPTURE_PRIVATE_H
 
 #include "src/capture/accounts.h"
+#include "src/capture/agent_source.h"
 #include "src/capture/bpf_switches.h"
 #include "src/capture/events.h"
 #include "src/capture/reader_affinity.h"
@@ -49,13 +50,14 @@ struct capture {
 	struct stolen stolen; /* where is_accounted */
 	bool has_pending;     /* an event waits until the one before it has been given out */
 	struct capture_event pending;
-	uint64_t given_ns;     /* of CAPTURE_UNSAMPLED, up to now */
-	uint64_t used_ns;      /* by them, once it is stopped */
-	uint64_t missing_ns;   /* its part in no sample and no earlier CAPTURE_UNSAMPLED */
-	uint64_t unsampled_ns; /* of the pending CAPTURE_UNSAMPLED ... */
-	size_t next_unsampled; /* ... from this account on */
-	struct poller *poller; /* instead of all of the above; NULL: perf events */
-	int refusal;           /* the reason, if SOURCE_AUTO chose it */
+	uint64_t given_ns;          /* of CAPTURE_UNSAMPLED, up to now */
+	uint64_t used_ns;           /* by them, once it is stopped */
+	uint64_t missing_ns;        /* its part in no sample and no earlier CAPTURE_UNSAMPLED */
+	uint64_t unsampled_ns;      /* of the pending CAPTURE_UNSAMPLED ... */
+	size_t next_unsampled;      /* ... from this account on */
+	struct poller *poller;      /* instead of all of the above; NULL: perf events */
+	struct agent_source *agent; /* the same */
+	int refusal;                /* the reason, if SOURCE_AUTO chose it */
 };
 
 #endif

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/proc.h"
 #include "base/util.h"
 #include "src/backtrace/backtrace.h"
 #include "src/cli/cli.h"
@@ -132,4 +133,35 @@ int agent_look(pid_t pid, struct agent_state *ret)
 	if (r >= 0)
 		*ret = state;
 	return r;
+}
+
+/* Its number in its own PID namespace is the last one. Source: proc_pid_status(5), NSpid. */
+static pid_t own_pid(pid_t pid)
+{
+	CLEANUP(freep) char *status = NULL;
+	const char *value = NULL, *last;
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+	if (read_file(path, 1 << 16, &status, NULL) >= 0)
+		value = proc_status_value(status, "NSpid");
+	if (!value)
+		return pid;
+	last = value;
+	for (const char *at = value; *at && *at != '\n'; at++)
+		if (*at == '\t')
+			last = at + 1;
+	return (pid_t)strtol(last, NULL, 10);
+}
+
+int agent_find_socket(pid_t pid, int *ret)
+{
+	struct agent_state state = { 0 };
+	int r = agent_look(pid, &state);
+
+	if (r == -EPERM || r == -EACCES || r == -ENOSYS) {
+		snprintf(state.socket, sizeof state.socket, "probing-%d", (int)own_pid(pid));
+		r = 0;
+	}
+	return r < 0 ? r : agent_connect(pid, &state, ret);
 }

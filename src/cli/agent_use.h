@@ -55,4 +55,10 @@ int agent_configure(pid_t pid, struct agent_talk *talk, const char *assignment);
  * off. */
 int agent_look(pid_t pid, struct agent_state *ret);
 
+/*
+ * agent_find_socket - connect to the agent of a process for capturing (struct capture_options, connect_agent).
+ * Where its memory may not be read, the socket goes by its usual name. Errors: as agent_look() and agent_connect().
+ */
+int agent_find_socket(pid_t pid, int *ret);
+
 #endif

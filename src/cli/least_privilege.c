@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -39,7 +40,7 @@ static bool always(const struct privilege_needs *needs)
 
 static bool has_events(const struct privilege_needs *needs)
 {
-	return needs->source != SOURCE_POLL;
+	return needs->source != SOURCE_POLL && needs->source != SOURCE_AGENT;
 }
 
 static bool has_bpf(const struct privilege_needs *needs)
@@ -191,12 +192,26 @@ static const struct call_rule maps_only[] = {
 
 static const struct call_rule all_of_bpf[] = { ALLOW(bpf) };
 
+/* Agents of children, and after a pause. */
+static const struct call_rule unix_sockets[] = {
+	ALLOW_IF(socket, CALL_EQUALS, 0, AF_UNIX),
+	ALLOW(connect),
+	ALLOW(getsockopt),
+#ifdef __NR_poll
+	ALLOW(poll),
+#endif
+};
+
 static int install_filter(const struct privilege_needs *needs)
 {
 	const struct call_table bpf = measures_switches(needs)
 					      ? (struct call_table){ all_of_bpf, N_ELEMENTS(all_of_bpf) }
 					      : (struct call_table){ maps_only, N_ELEMENTS(maps_only) };
-	const struct call_table tables[] = { calls_fatal, { recording, N_ELEMENTS(recording) }, calls_basic, bpf };
+	const struct call_table sockets = { unix_sockets,
+					    needs->source == SOURCE_AGENT ? N_ELEMENTS(unix_sockets) : 0 };
+	const struct call_table tables[] = {
+		calls_fatal, { recording, N_ELEMENTS(recording) }, calls_basic, bpf, sockets,
+	};
 
 	if (HAS_SANITIZER)
 		return 0; /* LeakSanitizer traces this process from another one */

@@ -20,6 +20,14 @@ static void announce_source(const struct record_options *options, const struct r
 		cli_say("stack source: poll (memory alone, without native frames: %s)\n", why);
 		return;
 	}
+	if (source == SOURCE_AGENT) {
+		why[0] = '\0';
+		if (capture_refusal(recording->capture) < 0)
+			capture_explain(capture_refusal(recording->capture), recording->pid, why, sizeof why);
+		cli_say("stack source: agent (exact: each thread reads its frames in a signal handler%s%s)\n",
+			why[0] ? "; " : "", why);
+		return;
+	}
 	if (source == SOURCE_BPF) {
 		cli_say("stack source: bpf (exact: frames are read inside the sampling interrupt)\n");
 	} else if (options->capture.source == SOURCE_WAKEUP ||
@@ -39,13 +47,14 @@ void record_announce(const struct record_options *options, const struct recordin
 		     int python_error)
 {
 	bool is_polled = capture_source(recording->capture) == SOURCE_POLL;
+	bool is_by_agent = capture_source(recording->capture) == SOURCE_AGENT; /* it has the kernel's time, too */
 	const char *what = is_polled ? "its times without stacks" : "its native frames";
 	char known[128], pace[256];
 
 	if (options->quiet)
 		return;
 	announce_source(options, recording);
-	if (!is_polled && !capture_has_kernel(recording->capture) && !options->capture.no_kernel)
+	if (!is_polled && !is_by_agent && !capture_has_kernel(recording->capture) && !options->capture.no_kernel)
 		cli_say("time inside the kernel is not seen: needs root, CAP_PERFMON, or "
 			"`sysctl kernel.perf_event_paranoid=1`\n");
 	if (options->capture.mode != MODE_CPU && !capture_has_switch_stacks(recording->capture))

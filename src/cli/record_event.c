@@ -46,6 +46,8 @@ static int check_options(const struct record_options *options)
 
 	if (options->capture.source == SOURCE_POLL && !is_usual(event))
 		return cli_fail(EXIT_USAGE, "--source poll reads stacks on a timer and has no events");
+	if (options->capture.source == SOURCE_AGENT && !is_usual(event))
+		return cli_fail(EXIT_USAGE, "--source agent samples by CPU clocks and has no other events");
 	if (options->capture.source == SOURCE_BPF && event->kind == EVENT_TRACEPOINT &&
 	    (options->capture.count > 1 || options->hz_given))
 		return cli_fail(EXIT_USAGE,

@@ -18,7 +18,16 @@ enum {
 };
 #define MAX_COUNT 1e15
 enum { KEY_STACK_BYTES = 0x200, KEY_NO_KERNEL, KEY_NO_SYMBOLS, KEY_SOURCE, KEY_ASYNC, KEY_EVENTS, KEY_MODE, KEY_TASKS };
-enum { KEY_CONTROL = 0x280, KEY_DELAY, KEY_PAUSED, KEY_MAX_SIZE, KEY_RETENTION, KEY_INTERVAL, KEY_NO_SUMMARY, KEY_METRICS };
+enum {
+	KEY_CONTROL = 0x280,
+	KEY_DELAY,
+	KEY_PAUSED,
+	KEY_MAX_SIZE,
+	KEY_RETENTION,
+	KEY_INTERVAL,
+	KEY_NO_SUMMARY,
+	KEY_METRICS
+};
 
 /* clang-format off */
 static const struct argp_option option_list[] = {
@@ -60,7 +69,8 @@ static const struct argp_option option_list[] = {
 	  "completed from memory)", 0 },
 	{ "source", KEY_SOURCE, "NAME", 0,
 	  "Read Python frames inside the sampling interrupt (bpf), from memory after each sample (wakeup), or from "
-	  "memory at intervals without native frames (poll); auto: the best that is permitted (default)", 0 },
+	  "memory at intervals without native frames (poll), or in a signal handler of the process' own agent (agent); "
+	  "auto: the best that is permitted (default)", 0 },
 	{ "mode", KEY_MODE, "NAME", 0,
 	  "Record time on a CPU (cpu, default), off a CPU (offcpu: the reason and duration of each wait), or both "
 	  "(wall)", 0 },
@@ -148,6 +158,7 @@ const char *const record_source_names[] = {
 	[SOURCE_BPF] = "bpf",
 	[SOURCE_WAKEUP] = "wakeup",
 	[SOURCE_POLL] = "poll",
+	[SOURCE_AGENT] = "agent",
 };
 /* clang-format on */
 
@@ -157,7 +168,7 @@ static enum capture_source parse_source(struct argp_state *state, const char *te
 		if (strcmp(text, record_source_names[i]) == 0)
 			return (enum capture_source)i;
 	}
-	argp_error(state, "--source must be auto, bpf, wakeup or poll, not %s", text);
+	argp_error(state, "--source must be auto, bpf, wakeup, poll or agent, not %s", text);
 	return SOURCE_AUTO;
 }
 
@@ -199,7 +210,20 @@ static void check_mode(struct argp_state *state, const struct record_options *op
 			   mode);
 }
 
-/* "-a -- sleep 10" is perf's way to limit the duration. */
+/* What the CPU clocks of a process' own threads cannot do. */
+static void check_agent(struct argp_state *state, const struct record_options *options)
+{
+	if (options->capture.mode != MODE_CPU)
+		argp_error(state,
+			   "--mode %s needs perf events, which report waits: --source agent sees running threads "
+			   "only",
+			   record_mode_names[options->capture.mode]);
+	if (options->command)
+		argp_error(state, "--source agent is for running processes that have the agent: start the command with "
+				  "PROBING=1, and give its --pid");
+}
+
+/* "-a -- sleep 10" is how perf is told how long to record others. */
 static void take_sleep(struct record_options *options)
 {
 	char **command = options->command;
@@ -239,6 +263,8 @@ static void check(struct argp_state *state, struct record_options *options)
 			   "--mode %s needs perf events, which report waits: --source poll has none and sees running "
 			   "threads only",
 			   record_mode_names[options->capture.mode]);
+	if (options->capture.source == SOURCE_AGENT)
+		check_agent(state, options);
 }
 
 static error_t parse(int key, char *argument, struct argp_state *state)

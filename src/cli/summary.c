@@ -99,6 +99,10 @@ static void print_missing(const struct summary *summary, uint64_t missing_ns)
 		fputs("processes that ended between two polls have no samples: raise -F\n", stderr);
 		return;
 	}
+	if (summary->source == SOURCE_AGENT) {
+		fputs("threads that end within 0.1 s, and processes without an agent, have no samples\n", stderr);
+		return;
+	}
 	if (summary->kernel_left_out)
 		fputs("time in the kernel has no samples (--no-kernel)\n", stderr);
 	else if (!summary->has_kernel)
@@ -181,6 +185,20 @@ static void print_confinement(const struct summary *summary)
 		cli_say("the recorder kept more privileges than it needed: %s\n", strerror(-summary->restrict_error));
 }
 
+/* What keeps an agent from sampling threads. */
+static void print_agent(const struct capture_counts *captured)
+{
+	if (captured->n_yielded > 0)
+		cli_say("sampling ended in %u process%s: the program uses the signal of the agent itself now\n",
+			captured->n_yielded, captured->n_yielded > 1 ? "es" : "");
+	if (captured->n_blocked > 0)
+		cli_say("%u thread%s the signal of the agent, and %s no samples\n", captured->n_blocked,
+			captured->n_blocked > 1 ? "s block" : " blocks", captured->n_blocked > 1 ? "have" : "has");
+	if (captured->n_refused > 0)
+		cli_say("%u thread%s no timer, and no samples: raise RLIMIT_SIGPENDING (`ulimit -i`)\n",
+			captured->n_refused, captured->n_refused > 1 ? "s have" : " has");
+}
+
 void summary_print(const struct summary *summary)
 {
 	const struct pipeline_counts *counts = &summary->counts;
@@ -201,6 +219,7 @@ void summary_print(const struct summary *summary)
 		cli_say("the newest %s are kept (--max-size, --retention)\n", samples);
 	}
 	print_account(summary);
+	print_agent(&summary->captured);
 	print_left_out(summary);
 	if (summary->mode != MODE_CPU)
 		waits_summary_print(counts, summary->seconds, &summary->waits_cost);

@@ -8,10 +8,24 @@
 #include "src/cli/cli.h"
 #include "src/capture/capture.h"
 
+static char agent_why[CAPTURE_WHY_BYTES];
+
+char *target_agent_why(void)
+{
+	return agent_why;
+}
+
 int target_fail_capture(int error, pid_t pid)
 {
 	char text[1024];
 
+	if (error == -ENOTCONN)
+		return cli_fail(EXIT_FAILED,
+				"--source agent needs the agent in process %d: run `probing inject %d`, or start the "
+				"program with PROBING=1",
+				(int)pid, (int)pid);
+	if (error == -EBUSY && agent_why[0])
+		return cli_fail(EXIT_FAILED, "the agent in process %d does not sample it: %s", (int)pid, agent_why);
 	if (error == -EPROTONOSUPPORT) {
 		capture_explain_source(text, sizeof text);
 		return cli_fail(EXIT_NOT_PERMITTED, "--source bpf %s", text);

@@ -17,4 +17,7 @@ int target_fail_command(const char *command, int error);
  */
 int target_check_memory(pid_t pid);
 
+/* Where the reason goes if an agent refuses: struct capture_options, agent_why. target_fail_capture() prints it. */
+char *target_agent_why(void);
+
 #endif

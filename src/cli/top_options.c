@@ -42,7 +42,7 @@ static const struct argp_option option_list[] = {
 	{ "interpreter-frames", KEY_INTERPRETER, NULL, 0, "Show internal frames of the interpreter", 0 },
 	{ "no-kernel", KEY_NO_KERNEL, NULL, 0, "Exclude time in the kernel", 0 },
 	{ "source", KEY_SOURCE, "NAME", 0,
-	  "Read Python frames by bpf, wakeup, poll, or auto (default); see probing record", 0 },
+	  "Read Python frames by bpf, wakeup, poll, agent, or auto (default); see probing record", 0 },
 	{ "async", KEY_ASYNC, NULL, 0, "Add asyncio tasks to the stacks", 0 },
 	{ "output", KEY_OUTPUT, "FILE", 0, "Write the command's output to FILE (default: discard it)", 0 },
 	CHMOD_OPTION_ROW,
@@ -148,7 +148,7 @@ static int parse_run(int key, char *argument, struct argp_state *state, struct t
 
 static int parse_capture(int key, char *argument, struct argp_state *state, struct top_arguments *arguments)
 {
-	enum { N_SOURCES = SOURCE_POLL + 1 };
+	enum { N_SOURCES = SOURCE_N };
 
 	switch (key) {
 	case 'p':

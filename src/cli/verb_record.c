@@ -17,6 +17,7 @@
 
 #include "base/proc.h"
 #include "base/util.h"
+#include "src/cli/agent_use.h"
 #include "src/cli/child.h"
 #include "src/cli/cli.h"
 #include "src/cli/matching.h"
@@ -370,6 +371,8 @@ static int run_record(int argc, char **argv)
 	int status = EXIT_OK;
 
 	cli_parse(&record_argp, argc, argv, ARGP_IN_ORDER, &options);
+	options.capture.connect_agent = agent_find_socket;
+	options.capture.agent_why = target_agent_why();
 	if (options.event_name && strcmp(options.event_name, "list") == 0)
 		return record_list_events();
 	status = record_choose_event(&options, &tracepoint);

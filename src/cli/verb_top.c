@@ -14,6 +14,7 @@
 
 #include "base/proc.h"
 #include "base/util.h"
+#include "src/cli/agent_use.h"
 #include "src/cli/child.h"
 #include "src/cli/cli.h"
 #include "src/cli/target_errors.h"
@@ -263,6 +264,8 @@ static int run_top(int argc, char **argv)
 	int status;
 
 	cli_parse(&top_argp, argc, argv, ARGP_IN_ORDER, &arguments);
+	arguments.capture.connect_agent = agent_find_socket;
+	arguments.capture.agent_why = target_agent_why();
 	arguments.top.is_child = arguments.command != NULL;
 	arguments.top.is_interactive = !arguments.batch;
 	status = check_terminal(&arguments);

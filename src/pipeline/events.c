@@ -160,6 +160,35 @@ static int take_sample(struct pipeline *pipeline, const struct sample *sample)
 	return pipeline_take_sample(pipeline, sample);
 }
 
+/* Read what the process has mapped during the pause; dumps from before are known. */
+static int read_space_again(struct pipeline *pipeline, struct process *process)
+{
+	CLEANUP(address_space_freep) struct address_space *before = NULL;
+	struct mapping *mapping;
+	int r;
+
+	process->loaded_ns = monotonic_ns();
+	r = address_space_fork(process->space, process->pid, &before);
+	if (r >= 0)
+		r = address_space_load(process->space);
+	for (size_t i = 0; r >= 0 && (mapping = address_space_nth(process->space, i)) != NULL; i++) {
+		const struct mapping *known = address_space_find(before, mapping->start);
+
+		if (!known || known->module != mapping->module)
+			r = pipeline_note_dump(pipeline, process, mapping);
+	}
+	return r == -ENOMEM ? r : 0;
+}
+
+static int take_remapped(struct pipeline *pipeline, const struct capture_event *event)
+{
+	struct process *process;
+	int r;
+
+	r = pipeline_know_process(pipeline, event->pid, &process);
+	return r < 0 ? r : read_space_again(pipeline, process);
+}
+
 int pipeline_take_event(struct pipeline *pipeline, const struct capture_event *event)
 {
 	switch (event->type) {
@@ -167,6 +196,8 @@ int pipeline_take_event(struct pipeline *pipeline, const struct capture_event *e
 		return take_sample(pipeline, &event->sample);
 	case CAPTURE_MMAP:
 		return take_mmap(pipeline, event);
+	case CAPTURE_REMAPPED:
+		return take_remapped(pipeline, event);
 	case CAPTURE_COMM:
 		return take_comm(pipeline, event);
 	case CAPTURE_FORK:
@@ -206,26 +237,6 @@ int pipeline_pause(struct pipeline *pipeline)
 	pipeline->paused_ns = monotonic_ns();
 	processes_note_images(&pipeline->processes);
 	return put_pause(pipeline, 0);
-}
-
-/* Read what the process has mapped during the pause; dumps from before are known. */
-static int read_space_again(struct pipeline *pipeline, struct process *process)
-{
-	CLEANUP(address_space_freep) struct address_space *before = NULL;
-	struct mapping *mapping;
-	int r;
-
-	process->loaded_ns = monotonic_ns();
-	r = address_space_fork(process->space, process->pid, &before);
-	if (r >= 0)
-		r = address_space_load(process->space);
-	for (size_t i = 0; r >= 0 && (mapping = address_space_nth(process->space, i)) != NULL; i++) {
-		const struct mapping *known = address_space_find(before, mapping->start);
-
-		if (!known || known->module != mapping->module)
-			r = pipeline_note_dump(pipeline, process, mapping);
-	}
-	return r == -ENOMEM ? r : 0;
 }
 
 static int follow_pause(struct pipeline *pipeline, struct process *process)

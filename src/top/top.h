@@ -38,7 +38,7 @@ struct top_options {
 
 /* Contents of the header about the process. Strings are borrowed for the call. */
 struct top_status {
-	const char *command, *python, *source; /* python: "": none; source: bpf, wakeup, poll */
+	const char *command, *python, *source; /* python: "": none; source: bpf, wakeup, poll, agent */
 	pid_t pid;
 	double hz;
 	uint64_t lost;

@@ -394,7 +394,7 @@ class Said(t.Case):
 
     def test_sources_that_there_are(self):
         done = probing("record", "--source", "nonsense", "--", "true", check=t.USAGE)
-        self.assertIsNotNone(re.search("must be auto, bpf, wakeup or poll, not nonsense", done.stderr), done.stderr)
+        self.assertIsNotNone(re.search("must be auto, bpf, wakeup, poll or agent, not nonsense", done.stderr), done.stderr)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,9 @@ static const struct layer {
 	{ "unwind/cpython", { "base" } },
 	{ "unwind/stitch", { "base", "unwind/native", "unwind/cpython" } },
 	{ "symbolize", { "base" } },
-	{ "src/capture", { "base" } },
+	{ "src/config", { NULL } },
+	{ "src/agent", { "base", "src/config" } },
+	{ "src/capture", { "base", "src/agent" } },
 	{ "src/catalogue", { "base" } },
 	{ "src/profile", { "base" } },
 	{ "src/store", { "base", "src/catalogue", "src/profile" } },
@@ -62,8 +64,6 @@ static const struct layer {
 
 	{ "src/extension", { "base", "src/store", "src/sql" } },
 
-	{ "src/config", { NULL } },
-	{ "src/agent", { "src/config" } },
 	{ "src/probes", { "base", "src/config" } },
 	{ "src/inject", { "base", "unwind/native", "unwind/cpython", "src/agent" } },
 

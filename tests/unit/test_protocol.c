@@ -25,6 +25,8 @@ static const struct {
 	{ MESSAGE_OUTPUT, PROTOCOL_AGENT, true, true },        { MESSAGE_RESULT, PROTOCOL_AGENT, true, true },
 	{ MESSAGE_REFUSED, PROTOCOL_AGENT, false, true },      { MESSAGE_BYE, PROTOCOL_AGENT, false, false },
 	{ MESSAGE_CONFIGURE, PROTOCOL_PROBING, false, true },  { MESSAGE_CONFIGURATION, PROTOCOL_AGENT, false, true },
+	{ MESSAGE_SAMPLE, PROTOCOL_PROBING, true, false },     { MESSAGE_SAMPLING, PROTOCOL_AGENT, false, false },
+	{ MESSAGE_LAYOUT, PROTOCOL_PROBING, false, true },
 };
 
 static void each_kind_comes_back(void **state)
@@ -98,7 +100,7 @@ static void other_versions_and_kinds_are_refused(void **state)
 	for (unsigned kind = 0; kind < UINT16_MAX; kind++) {
 		word = (uint16_t)kind;
 		memcpy(bytes + 4, &word, sizeof word);
-		if (kind == 0 || kind > MESSAGE_CONFIGURATION)
+		if (kind == 0 || kind > MESSAGE_LAYOUT)
 			assert_int_equal(message_parse(bytes, (size_t)n, PROTOCOL_PROBING, &got), -EBADMSG);
 	}
 	message.kind = 0;

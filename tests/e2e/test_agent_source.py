@@ -1,0 +1,490 @@
+# SPDX-License-Identifier: MIT
+"""Threads that sample themselves: --source agent. What it records, what it leaves of the program as it was, and that it
+needs nothing that a container refuses."""
+import contextlib
+import json
+import os
+import pwd
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+import probing_test as t
+import truth_judge
+from test_agent import LIBRARY
+from test_inject import need_injection
+
+# A thread's own clock says how much it has burnt; lines of stdin are executed.
+HOST = """
+import os, signal, sys, threading, time
+clock = getattr(time, "thread_time", time.process_time)
+def leaf(n):
+    total = 0
+    for i in range(n):
+        total += i * i
+    return total
+def burn(seconds):
+    end = clock() + seconds
+    while clock() < end:
+        leaf(500)
+print("ready {}", flush=True)
+for line in sys.stdin:
+    exec(line)
+    print("done", flush=True)
+"""
+TRUE_PROGRAMS = {name: (arguments, judge) for name, arguments, judge in truth_judge.PROGRAMS}
+
+
+def caught_signals(pid, line="SigCgt"):
+    with open("/proc/%d/status" % pid) as status:
+        bits = int(re.search(r"%s:\s*([0-9a-f]+)" % line, status.read()).group(1), 16)
+    return {number for number in range(1, 65) if bits >> (number - 1) & 1}
+
+
+def timers(pid):
+    """POSIX timers of a process. Source: proc_pid_timers(5)."""
+    with open("/proc/%d/timers" % pid) as file:
+        return file.read().count("notify:")
+
+
+class Host:
+    """A program that executes lines."""
+
+    def __init__(self, python=t.DEBIAN_PYTHON, source=HOST, prefix=(), **more):
+        self.process = subprocess.Popen([*prefix, python, "-W", "ignore", "-u", "-c", source], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+        self.pid = self.process.pid
+        t.await_ready(self.process)
+
+    def begin(self, code):
+        code = textwrap.dedent(code)
+        self.process.stdin.write("exec(%r)\n" % code if "\n" in code else code + "\n")
+        self.process.stdin.flush()
+
+    def end(self):
+        """What it has printed meanwhile."""
+        lines = []
+        for line in self.process.stdout:
+            if line == "done\n":
+                return "".join(lines)
+            lines.append(line)
+        raise AssertionError("%r, %r" % (lines, self.process.communicate()))
+
+    def run(self, code):
+        self.begin(code)
+        return self.end()
+
+    def close(self):
+        """Ends it as its user would, and returns its exit status and stderr."""
+        _, said = self.process.communicate(timeout=30)
+        return self.process.returncode, said
+
+
+@contextlib.contextmanager
+def hosted(**more):
+    host = Host(**more)
+    try:
+        yield host
+    finally:
+        host.process.kill()
+        host.process.communicate()
+
+
+class AgentSource(t.Case):
+    def setUp(self):
+        need_injection()
+        folder = t.scratch()  # and no perf events are needed
+        folder.__enter__()
+        self.addCleanup(folder.__exit__, None, None, None)
+
+    @contextlib.contextmanager
+    def recorded(self, host, *arguments, hz=199):
+        """Records while the block runs; afterwards `result` has a Recording and what the recorder said."""
+        result = {}
+        with t.recorder("--source", "agent", "--pid", host.pid, "-F", hz, "-o", "out.db", *arguments) as recorder:
+            first = recorder.stderr.readline()
+            self.assertRegex(first, r"^stack source: agent \(exact")
+            yield result
+            status, _, said = t.stop_politely(recorder)
+        self.assertEqual(0, status, said)
+        result["said"] = first + said
+        result["recording"] = t.Recording("out.db")
+
+    def assertExact(self, recording, least=0.95, least_samples=20):
+        self.assertEqual("agent", recording.run["stack_source"])
+        self.assertGreater(len(recording.samples), least_samples)
+        verdicts = recording.verdicts()
+        self.assertGreaterEqual(verdicts["exact"], least * sum(verdicts.values()), verdicts)
+
+    def assertUnchanged(self, host, caught):
+        """Nothing of it is left in the process."""
+        t.wait_until(lambda: timers(host.pid) == 0, 5, "the end of its timers")
+        t.wait_until(lambda: caught_signals(host.pid) == caught, 5, "the end of its signal handler")
+
+
+@t.for_each_interpreter(globals())
+class EachInterpreter(AgentSource):
+    def test_samples_are_exact_and_add_up(self):
+        t.need_interpreter(self.interpreter)
+        if self.interpreter.version == "2.7" or self.interpreter.place is not t.MACHINE:
+            self.skipTest("the agent is for CPython 3.6 and later, and this test for this machine")
+        with hosted(python=self.interpreter.path) as host:
+            t.probing("inject", host.pid, check=t.OK)
+            caught = caught_signals(host.pid)
+            with self.recorded(host) as result:
+                host.run("import time; before = time.process_time(); burn(2); print(time.process_time() - before)")
+                used = float(host.run("print(time.process_time() - before)"))
+            self.assertUnchanged(host, caught)
+            self.assertEqual((0, ""), host.close())
+        recording = result["recording"]
+        self.assertExact(recording)
+        weight = sum(sample.weight for sample in recording.samples) / 1e9
+        self.assertAlmostEqual(used, weight, delta=0.02 * used + 0.01)
+        burning = [sample for sample in recording.samples if "burn" in recording.names(sample.stack)]
+        self.assertGreater(len(burning), 0.95 * len(recording.samples))
+        for sample in burning:
+            names = [frame.name for frame in recording.python(sample.stack)]
+            self.assertEqual("burn", [name for name in names if name in ("burn", "leaf")][0], names)
+        ends = recording.ends()
+        self.assertGreater(ends["complete"] + ends["completed"], 0.95 * sum(ends.values()), ends)
+
+
+class Truth(AgentSource):
+    """The programs that judge the other sources. Code that is gone when the recorder comes, and stacks of more frames than
+    a record has, are approximate there, too."""
+    HARD = ("deep", "reused")
+
+    def test_nothing_exact_is_wrong(self):
+        judged = 0
+        for interpreter in t.interpreters():
+            if interpreter.path is None or interpreter.place is not t.MACHINE or \
+               interpreter.version not in ("3.8", "3.11", "3.12", "3.13"):
+                continue
+            for name, (arguments, make_judge) in TRUE_PROGRAMS.items():
+                with self.subTest(python=interpreter.label, program=name), t.scratch(), \
+                     t.fixture(*arguments, python=interpreter.path) as target:
+                    t.probing("inject", target.pid, check=t.OK)
+                    recording = t.record(target.pid, 2, 999, "out.db", "--source", "agent")
+                    self.assertExact(recording, 0.3 if name in self.HARD else 0.9, 5)
+                    counts, wrong = make_judge(recording, target.truth).judge()
+                    self.assertEqual(0, counts["exact", False] + counts["verified", False], wrong[:3])
+                    judged += counts["exact", True]
+        self.assertGreater(judged, 300, "too few samples to judge")
+
+
+class Harmless(AgentSource):
+    """The program goes on as if nobody looked."""
+
+    def sampled_host(self, **more):
+        host = self.enter(hosted(**more))
+        t.probing("inject", host.pid, check=t.OK)
+        return host
+
+    def enter(self, manager):
+        value = manager.__enter__()
+        self.addCleanup(manager.__exit__, None, None, None)
+        return value
+
+    def test_system_calls_are_not_interrupted(self):
+        """By libc itself: Python would try again."""
+        host = self.sampled_host()
+        host.run("""
+            import ctypes
+            libc = ctypes.CDLL(None, use_errno=True)
+            class poll_fd(ctypes.Structure): _fields_ = [("fd", ctypes.c_int), ("events", ctypes.c_short), ("revents", ctypes.c_short)]
+            def wait_and_burn(seconds):
+                ends, failed = time.monotonic() + seconds, 0
+                while time.monotonic() < ends:
+                    burn(0.01)
+                    failed += libc.poll(None, 0, 3) != 0
+                    burn(0.01)
+                    failed += libc.usleep(2000) != 0
+                return failed
+            """)
+        with self.recorded(host, hz=999) as result:
+            failed = int(host.run("print(wait_and_burn(2))"))
+        self.assertEqual(0, failed)
+        self.assertExact(result["recording"])
+
+    def test_errno_is_kept(self):
+        host = self.sampled_host()
+        host.run("""
+            import ctypes
+            libc = ctypes.CDLL(None, use_errno=True)
+            def check(seconds):
+                ends, wrong = time.monotonic() + seconds, 0
+                while time.monotonic() < ends:
+                    ctypes.set_errno(77)
+                    libc.qsort((ctypes.c_int * 20000)(*range(20000)), 20000, 4, libc.abs)
+                    wrong += ctypes.get_errno() != 77
+                return wrong
+            """)
+        with self.recorded(host, hz=999) as result:
+            wrong = int(host.run("print(check(1.5))"))
+        self.assertEqual(0, wrong)
+        self.assertExact(result["recording"], 0.5)
+
+    def test_faulthandler_wakeup_fd_and_asyncio(self):
+        host = self.sampled_host()
+        with self.recorded(host, hz=499) as result:
+            said = host.run("""
+                import asyncio, faulthandler, socket, tempfile
+                faulthandler.enable(tempfile.TemporaryFile())
+                ours, theirs = socket.socketpair()
+                theirs.setblocking(False)
+                signal.set_wakeup_fd(theirs.fileno())
+                got = []
+                signal.signal(signal.SIGUSR1, lambda *_: got.append(1))
+                async def work():
+                    loop = asyncio.get_running_loop()
+                    loop.add_signal_handler(signal.SIGUSR2, got.append, 2)
+                    for _ in range(100):
+                        burn(0.01)
+                        await asyncio.sleep(0.001)
+                    os.kill(os.getpid(), signal.SIGUSR2)
+                    await asyncio.sleep(0.1)
+                    loop.remove_signal_handler(signal.SIGUSR2)
+                asyncio.run(work())
+                signal.set_wakeup_fd(theirs.fileno())
+                os.kill(os.getpid(), signal.SIGUSR1)
+                burn(0.5)
+                ours.setblocking(False)
+                print(got, list(ours.recv(100)), signal.SIGUSR1)
+                """)
+        self.assertRegex(said, r"^\[2, 1\] \[10\] ")
+        self.assertExact(result["recording"])
+
+    def test_children(self):
+        """Started programs have neither timers nor the handler; a forked child without an agent has none either."""
+        host = self.sampled_host()
+        with self.recorded(host, hz=499) as result:
+            caught = set(json.loads(host.run("""
+                import json, subprocess
+                look = "import re; print(re.search(r'SigCgt:\\\\s*(.*)', open('/proc/self/status').read()).group(1))"
+                bits = set()
+                for _ in range(20):
+                    burn(0.02)
+                    bits.add(int(subprocess.run([sys.executable, "-c", look], stdout=subprocess.PIPE, check=True).stdout, 16))
+                print(json.dumps([number for number in range(33, 65) for b in bits if b >> (number - 1) & 1]))
+                """)))
+            timers_in_children = host.run("""
+                counts = set()
+                for _ in range(20):
+                    burn(0.02)
+                    pid = os.fork()
+                    if pid == 0:
+                        burn(0.05)
+                        os._exit(open("/proc/self/timers").read().count("ID:"))
+                    counts.add(os.waitpid(pid, 0)[1])
+                print(counts)
+                """)
+        self.assertEqual(set(), caught)
+        self.assertEqual("{0}\n", timers_in_children)
+        self.assertExact(result["recording"])
+
+    def test_followed_children_are_sampled(self):
+        host = self.sampled_host()
+        t.probing("config", host.pid, "follow_forks=on", check=t.OK)
+        with self.recorded(host, hz=199) as result:
+            host.run("""
+                def in_the_child():
+                    burn(2)
+                pid = os.fork()
+                if pid == 0:
+                    in_the_child()
+                    os._exit(0)
+                print(os.waitpid(pid, 0))
+                """)
+        recording = result["recording"]
+        in_child = [sample for sample in recording.samples if "in_the_child" in recording.names(sample.stack)]
+        self.assertGreater(len(in_child), 100)
+        self.assertGreater(sum(sample.verdict == "exact" for sample in in_child), 0.9 * len(in_child))
+        self.assertNotIn(host.pid, {sample.pid for sample in in_child})
+
+    def test_exec_ends_it(self):
+        host = self.sampled_host()
+        with t.recorder("--source", "agent", "--pid", host.pid, "-F", 499, "-o", "out.db") as recorder:
+            recorder.stderr.readline()
+            host.run("burn(1)")
+            host.begin("os.execv(sys.executable, [sys.executable, '-c', 'import time; time.sleep(1); print(open(\"/proc/self/timers\").read().count(\"ID:\"))'])")
+            self.assertEqual("0\n", host.process.stdout.readline())
+            self.assertEqual(0, host.process.wait(10))
+            self.assertEqual(0, recorder.wait(20), recorder.stderr.read())
+        self.assertExact(t.Recording("out.db"))
+
+    def test_threads_that_come_and_go(self):
+        host = self.sampled_host()
+        with self.recorded(host, hz=499) as result:
+            used = float(host.run("""
+                def short(): burn(0.02)
+                def long(): burn(0.4)
+                before = time.process_time()
+                for _ in range(4):
+                    threads = [threading.Thread(target=f) for f in [long] + 20 * [short]]
+                    for thread in threads: thread.start()
+                    for thread in threads: thread.join()
+                print(time.process_time() - before)
+                """))
+            t.wait_until(lambda: timers(host.pid) == 1, 5, "the end of the threads' timers")
+        recording = result["recording"]
+        long = sum(s.weight for s in recording.samples if "long" in recording.names(s.stack)) / 1e9
+        self.assertAlmostEqual(1.6, long, delta=0.2)
+        everything = sum(sample.weight for sample in recording.samples) / 1e9
+        self.assertAlmostEqual(used, everything, delta=0.05 * used + 0.05)
+
+    def test_the_program_takes_the_signal(self):
+        """Then it is the program's, and the recorder says so."""
+        host = self.sampled_host()
+        with self.recorded(host, hz=499) as result:
+            host.run("burn(1)")
+            (number,) = {n for n in caught_signals(host.pid) if n > signal.SIGRTMIN}
+            host.run("count = []; signal.signal(%d, lambda *_: count.append(1))" % number)
+            t.wait_until(lambda: timers(host.pid) == 0, 5, "the end of its timers")
+            host.run("count.clear(); burn(0.5)")
+            self.assertEqual("0\n", host.run("print(len(count))"))
+            host.run("os.kill(os.getpid(), %d); burn(0.1)" % number)
+            self.assertEqual("1\n", host.run("print(len(count))"))
+        self.assertIn("sampling ended in 1 process: the program uses the signal of the agent itself now", result["said"])
+        self.assertExact(result["recording"])
+        self.assertEqual((0, ""), host.close())
+
+    def test_a_thread_that_blocks_the_signal(self):
+        host = self.sampled_host()
+        host.run("signal.pthread_sigmask(signal.SIG_BLOCK, range(1, signal.NSIG))")
+        with self.recorded(host, hz=499) as result:
+            host.run("burn(0.7)")
+            self.assertEqual("set()\n", host.run("print(signal.sigpending() or set())"))
+        self.assertIn("1 thread blocks the signal of the agent", result["said"])
+        host.run("signal.pthread_sigmask(signal.SIG_UNBLOCK, range(1, signal.NSIG)); burn(0.2)")
+        self.assertEqual((0, ""), host.close())
+
+    def test_a_killed_recorder_leaves_nothing(self):
+        host = self.sampled_host()
+        caught = caught_signals(host.pid)
+        for _ in range(3):
+            with t.recorder("--source", "agent", "--pid", host.pid, "-F", 499, "-o", "out.db") as recorder:
+                recorder.stderr.readline()
+                host.run("burn(0.3)")
+                self.assertEqual(1, timers(host.pid))
+                recorder.kill()
+                recorder.wait()
+            self.assertUnchanged(host, caught)
+            host.run("burn(0.1)")
+        os.remove("out.db")
+        with self.recorded(host) as result:
+            host.run("burn(0.5)")
+        self.assertExact(result["recording"])
+        self.assertEqual((0, ""), host.close())
+
+    def test_a_foreign_signal_ends_the_program_as_ever(self):
+        host = self.sampled_host()
+        with t.recorder("--source", "agent", "--pid", host.pid, "-F", 199, "-o", "out.db") as recorder:
+            recorder.stderr.readline()
+            host.run("burn(0.3)")
+            (number,) = {n for n in caught_signals(host.pid) if n > signal.SIGRTMIN}
+            os.kill(host.pid, number)
+            self.assertEqual(-number, host.process.wait(10))
+            recorder.wait(20)
+
+    def test_pauses(self):
+        host = self.sampled_host()
+        with self.recorded(host, "--paused", hz=199) as result:
+            pass  # a recording from a pause on begins without timers
+        self.assertEqual(0, len(result["recording"].samples))
+        self.assertEqual(0, timers(host.pid))
+
+    def test_detach_meanwhile(self):
+        host = self.sampled_host()
+        caught = caught_signals(host.pid)
+        with self.recorded(host, hz=499) as result:
+            host.run("burn(0.5)")
+            t.probing("detach", host.pid, check=t.OK)
+            self.assertUnchanged(host, caught)
+            host.run("burn(0.1)")
+        self.assertExact(result["recording"])
+
+
+class Refused(AgentSource):
+    def test_who_has_no_agent_is_told(self):
+        with hosted() as host:
+            said = t.probing("record", "--source", "agent", "--pid", host.pid, "-d", 1, "-o", "out.db", check=t.FAILED)
+            self.assertRegex(said.stderr, "needs the agent in process %d: run `probing inject %d`" % (host.pid, host.pid))
+            self.assertEqual([], os.listdir("."))
+
+    def test_one_recorder_at_a_time(self):
+        with hosted() as host:
+            t.probing("inject", host.pid, check=t.OK)
+            with self.recorded(host):
+                said = t.probing("record", "--source", "agent", "--pid", host.pid, "-d", 1, "-o", "b.db", check=t.FAILED)
+                self.assertIn("another recorder samples it already", said.stderr)
+                host.run("burn(0.3)")
+
+    def test_what_it_cannot_do(self):
+        for more, says in ((["--mode", "wall", "--pid", 1], "needs perf events"), (["--", "true"], "PROBING=1"),
+                           (["--event", "page-faults", "--pid", 1], "has no other events"),
+                           (["--idle", "--pid", 1], "--idle takes --source poll")):
+            with self.subTest(more):
+                self.assertIn(says, t.probing("record", "--source", "agent", *more, check=t.USAGE).stderr)
+
+
+class Container(AgentSource):
+    """An ordinary user, and a seccomp filter as containers have: no perf events, no BPF, no tracing, no memory of others."""
+
+    def setUp(self):
+        super().setUp()
+        self.folder = tempfile.mkdtemp(prefix="probing-test.")
+        self.addCleanup(shutil.rmtree, self.folder)
+        site = os.path.join(self.folder, "lib", "python" + t.version_of(t.DEBIAN_PYTHON), "site-packages")
+        os.makedirs(site)
+        shutil.copytree(os.path.join(t.ROOT, "python", "probing"), os.path.join(site, "probing"))
+        for name in ("probing.pth", "probing.start"):
+            shutil.copy(os.path.join(t.ROOT, "python", name), site)
+        for path in (t.BINARY, LIBRARY, os.path.join(t.BUILT_FIXTURES, "without_perf")):
+            shutil.copy(path, self.folder)
+        self.filter = [os.path.join(self.folder, "without_perf"), "--container"]
+        self.user = {}
+        if os.geteuid() == 0:
+            nobody = pwd.getpwnam("nobody")
+            self.user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+            for path, folders, files in os.walk(self.folder):
+                for name in [path] + [os.path.join(path, file) for file in files]:
+                    os.chown(name, nobody.pw_uid, nobody.pw_gid)
+                    os.chmod(name, 0o755)
+
+    def environment(self, **more):
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PROBING", "PYTHON", "XDG", "HOME"))}
+        return dict(kept, HOME=self.folder, PYTHONUSERBASE=self.folder, PYTHONDONTWRITEBYTECODE="1",
+                    PROBING_AGENT=os.path.join(self.folder, os.path.basename(LIBRARY)), **more)
+
+    def probing(self, *arguments):
+        done = subprocess.run([*self.filter, os.path.join(self.folder, "probing"), *map(str, arguments)], text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.folder,
+                              env=self.environment(), timeout=60, **self.user)
+        self.assertEqual(0, done.returncode, done.stderr)
+        return done.stderr
+
+    def test_record_and_flamegraph(self):
+        if sys.version_info < (3, 9):
+            self.skipTest("subprocess changes users from 3.9 on")
+        with hosted(prefix=self.filter, env=self.environment(PROBING="1"), cwd=self.folder, **self.user) as host:
+            t.wait_until(lambda: b"@probing-%d" % host.pid in open("/proc/net/unix", "rb").read(), 10, "its agent")
+            host.run("threading.Thread(target=burn, args=(20,), daemon=True).start()")
+            for source in ("agent", "auto"):
+                with self.subTest(source):
+                    said = self.probing("record", "--source", source, "--pid", host.pid, "-d", 3, "-F", 199, "-o", source + ".db")
+                    self.assertRegex(said.splitlines()[0], r"^stack source: agent \(")
+                    if source == "auto":
+                        self.assertIn("seccomp", said.splitlines()[0])
+                    recording = t.Recording(os.path.join(self.folder, source + ".db"))
+                    self.assertExact(recording)
+                    self.assertIn("leaf", recording.all_names())
+                    ends = recording.ends()
+                    self.assertGreater(ends["complete"] + ends["completed"], 0.95 * sum(ends.values()), ends)
+            self.probing("flamegraph", "auto.db", "-o", "out.svg")
+            with open(os.path.join(self.folder, "out.svg")) as picture:
+                self.assertIn("leaf", picture.read())
