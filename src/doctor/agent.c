@@ -111,7 +111,7 @@ static void run_thread_way(const struct facts *facts, struct doctor_finding *ret
 		return;
 	}
 	say_found(ret, is_scripted(process) ? DOCTOR_LIMITED : DOCTOR_MISSING, "%s", why);
-	say_means(ret, is_scripted(process) ? "its Python loads the agent; where that fails, nothing else does"
+	say_means(ret, is_scripted(process) ? "only its Python can load the agent: there is no other way"
 					    : "the agent cannot be loaded");
 	if (process->tracer != 0)
 		say_remedy(ret, false, "kill %d", (int)process->tracer);
@@ -149,8 +149,7 @@ static void run_its_filter(const struct facts *facts, struct doctor_finding *ret
 		return;
 	}
 	say_found(ret, DOCTOR_LIMITED, "it has a seccomp filter, which cannot be read");
-	say_means(ret,
-		  "where that forbids open, mmap, clone, unshare or socket, inject reports so and changes nothing");
+	say_means(ret, "if it forbids open, mmap, clone, unshare or socket, inject reports that and changes nothing");
 }
 
 static void run_its_files(const struct facts *facts, struct doctor_finding *ret)

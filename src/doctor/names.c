@@ -41,10 +41,11 @@ static void run_debug_files(const struct facts *facts, struct doctor_finding *re
 	const struct facts_machine *machine = &facts->machine;
 
 	if (!machine->has_libc || machine->has_libc_debug) {
-		say_found(ret, DOCTOR_OK, machine->has_libc ? "that of libc is here" : "libc is part of this program");
+		say_found(ret, DOCTOR_OK,
+			  machine->has_libc ? "libc has its debug file" : "probing is linked statically with libc");
 		return;
 	}
-	say_found(ret, DOCTOR_LIMITED, "/usr/lib/debug has none for %s", machine->libc);
+	say_found(ret, DOCTOR_LIMITED, "/usr/lib/debug has no debug file for %s", machine->libc);
 	say_means(ret, "its functions have no lines, and only exported ones have names");
 	say_package(facts, ret);
 }
@@ -90,7 +91,7 @@ static void run_disk(const struct facts *facts, struct doctor_finding *ret)
 static const struct doctor_check checks[] = {
 	{ "kernel_names", "names of kernel functions", run_kernel_names },
 	{ "debug_files", "lines of native functions, and names of hidden ones", run_debug_files },
-	{ "debuginfod", "debug files that are not here", run_servers },
+	{ "debuginfod", "debug files that are not installed", run_servers },
 	{ "python_versions", "Python frames", run_pythons },
 	{ "disk", "the recording", run_disk },
 };

@@ -67,7 +67,7 @@ static void run_owner(const struct facts *facts, struct doctor_finding *ret)
 	}
 	say_found(ret, DOCTOR_MISSING, "uid %u, and you are uid %u", facts->process.uids[1],
 		  (unsigned)facts->rights.uid);
-	say_means(ret, "nothing of it can be looked at");
+	say_means(ret, "probing cannot read this process");
 	say_access_remedy(facts, ret);
 }
 
@@ -79,7 +79,7 @@ static void run_dumpable(const struct facts *facts, struct doctor_finding *ret)
 		say_found(ret, DOCTOR_OK, "protected from its own user, but not from you");
 	} else {
 		say_found(ret, DOCTOR_MISSING, "protected from its own user: a setuid program, or made not dumpable");
-		say_means(ret, "nothing of it can be looked at");
+		say_means(ret, "probing cannot read this process");
 		say_access_remedy(facts, ret);
 	}
 }
@@ -116,7 +116,7 @@ static void run_memory(const struct facts *facts, struct doctor_finding *ret)
 		return;
 	}
 	say_found(ret, DOCTOR_MISSING, "reading it is refused: %s", strerror(-error));
-	say_means(ret, "no Python frames, and so neither record nor backtrace");
+	say_means(ret, "no Python frames: record and backtrace do not work");
 	say_access_remedy(facts, ret);
 }
 
@@ -176,8 +176,8 @@ static void run_tracer(const struct facts *facts, struct doctor_finding *ret)
 		say_found(ret, DOCTOR_OK, "no tracer");
 		return;
 	}
-	say_found(ret, DOCTOR_LIMITED, "process %d does: a debugger, or strace", (int)tracer);
-	say_means(ret, "there can be only one: backtrace stops no thread, record works");
+	say_found(ret, DOCTOR_LIMITED, "process %d traces it, such as a debugger or strace", (int)tracer);
+	say_means(ret, "a process has at most one tracer: backtrace stops no thread, record works");
 	say_remedy(ret, is_foreign(facts), "kill %d", (int)tracer);
 }
 
@@ -188,8 +188,8 @@ static void run_threads(const struct facts *facts, struct doctor_finding *ret)
 
 static const struct doctor_check checks[] = {
 	{ "process", "everything", run_exists },
-	{ "owner", "who may look", run_owner },
-	{ "dumpable", "who may look", run_dumpable },
+	{ "owner", "access", run_owner },
+	{ "dumpable", "access", run_dumpable },
 	{ "width", "native frames", run_width },
 	{ "process_namespaces", "its files and ids", run_namespace },
 	{ "memory", "Python frames", run_memory },

@@ -107,10 +107,10 @@ static void run_debug(const struct facts *facts, struct doctor_finding *ret)
 	if (say_unreadable(process, ret))
 		return;
 	if (file->path[0] && file->has_debug) {
-		say_found(ret, DOCTOR_OK, "that of %s is here", file_name(file->path));
+		say_found(ret, DOCTOR_OK, "%s has its debug information", file_name(file->path));
 		return;
 	}
-	say_found(ret, DOCTOR_LIMITED, "there is none for %s", file->path[0] ? file_name(file->path) : "it");
+	say_found(ret, DOCTOR_LIMITED, "none for %s", file->path[0] ? file_name(file->path) : "it");
 	say_means(ret, "builtins have names, but its C functions have no lines");
 }
 
@@ -123,10 +123,10 @@ static void run_generated(const struct facts *facts, struct doctor_finding *ret)
 	if (process->n_generated == 0) {
 		say_found(ret, DOCTOR_OK, "it has none");
 	} else if (process->has_perf_map || process->has_jitdump) {
-		say_found(ret, DOCTOR_OK, "%zu pieces of memory, named by %s", process->n_generated,
+		say_found(ret, DOCTOR_OK, "%zu mappings, with symbols in %s", process->n_generated,
 			  process->has_jitdump ? "a jitdump file" : "a perf map");
 	} else {
-		say_found(ret, DOCTOR_LIMITED, "%zu pieces of memory, which nothing names", process->n_generated);
+		say_found(ret, DOCTOR_LIMITED, "%zu mappings, without symbols", process->n_generated);
 		say_means(ret, "code of the JIT is [anonymous code]; all Python frames are shown");
 	}
 }

@@ -75,12 +75,12 @@ static void run_paranoid(const struct facts *facts, struct doctor_finding *ret)
 		say_found(ret, DOCTOR_OK, "%ld: your own processes, kernel included", level);
 	} else if (level == 2) {
 		say_found(ret, DOCTOR_LIMITED, "2: your own processes, without the kernel");
-		say_means(ret, "neither is allowed; your own programs' time is");
+		say_means(ret, "not permitted; user time of your own processes is");
 		say_remedy(ret, true, "sysctl kernel.perf_event_paranoid=1");
 	} else {
 		say_found(ret, DOCTOR_MISSING, "%ld: root alone%s", level,
 			  has_perfmon(facts) ? ", CAP_PERFMON is not enough" : "");
-		say_means(ret, "none are allowed, and no native frames of your own");
+		say_means(ret, "not permitted; your own processes have no native frames");
 		say_remedy(ret, true, "sysctl kernel.perf_event_paranoid=2");
 	}
 }

@@ -309,7 +309,7 @@ static void pythons(void **state)
 	facts.process.executable.error = -ESTALE;
 	assert_judged("executable", &facts, DOCTOR_LIMITED, "replaced", "record --pid 77");
 	facts.process.n_generated = 2;
-	assert_judged("generated_code", &facts, DOCTOR_LIMITED, "nothing names", "");
+	assert_judged("generated_code", &facts, DOCTOR_LIMITED, "without symbols", "");
 	facts.process.has_perf_map = true;
 	assert_judged("generated_code", &facts, DOCTOR_OK, "perf map", "");
 }
