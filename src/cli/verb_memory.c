@@ -23,7 +23,7 @@ struct options {
 };
 
 static const struct argp_option option_list[] = {
-	{ "json", OPTION_JSON, NULL, 0, "Print JSON: bytes and counts, with the growth since the last look", 0 },
+	{ "json", OPTION_JSON, NULL, 0, "Print JSON: bytes and counts, with the growth since the last call", 0 },
 	{ 0 },
 };
 
@@ -50,7 +50,7 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "PID",
-	.doc = "Show the memory of a process, and its growth since the last look: resident and virtual size; where the process has "
+	.doc = "Show the memory of a process, and its growth since the last call: resident and virtual size; where the process has "
 	       "the agent, also Python's allocator and garbage collector, tracemalloc if it traces, and the caches of torch per "
 	       "device. Loads nothing into the process.\v"
 	       "Examples:\n"
@@ -134,12 +134,12 @@ static bool look_from_inside(pid_t pid, struct memory_values *to)
 	bool is_done;
 
 	if (agent_look(pid, &state) < 0) {
-		cli_say("process %d has no agent, so this is what can be seen from outside: probing inject %d loads it\n",
+		cli_say("process %d has no agent, so only values from outside are shown: probing inject %d loads it\n",
 			(int)pid, (int)pid);
 		return false;
 	}
 	if (!config_is_on(&state.config, &config_eval)) {
-		cli_say("probing.eval is off in process %d, so this is what can be seen from outside\n", (int)pid);
+		cli_say("probing.eval is off in process %d, so only values from outside are shown\n", (int)pid);
 		return false;
 	}
 	if (agent_open(pid, &state, &talk) != EXIT_OK)
@@ -197,7 +197,7 @@ static void put_text(const struct memory_values *now, const struct memory_values
 	if (memory_values_find(now, "torch") && !memory_values_find(now, "cuda_0_memory_allocated_bytes"))
 		puts("torch is loaded, and uses no CUDA device");
 	if (before->n > 0)
-		printf("growth since the last look, %.1f s ago\n", (double)(now->time_ns - before->time_ns) / 1e9);
+		printf("growth since the last call, %.1f s ago\n", (double)(now->time_ns - before->time_ns) / 1e9);
 }
 
 static int put_json(pid_t pid, const struct memory_values *now, const struct memory_values *before, bool is_inside)
@@ -251,7 +251,7 @@ static int run_memory(int argc, char **argv)
 		r = memory_history_exchange(options.pid, stat.image, &now, &before);
 	if (r < 0) {
 		before.n = 0;
-		cli_say("the next look cannot tell the growth: %s\n", strerror(-r));
+		cli_say("the values cannot be stored, so the next call shows no growth: %s\n", strerror(-r));
 	}
 	if (options.json)
 		return put_json(options.pid, &now, &before, is_inside);

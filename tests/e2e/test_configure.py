@@ -137,7 +137,7 @@ class Memory(unittest.TestCase):
             self.assertGreater(second["growth"]["seconds"], 0)
             done = p.probing(target.pid, "memory", check=p.OK, env=self.environment)
             self.assertRegex(done.stdout, r"(?m)^tracemalloc +5\d\.\d MiB  [-+]\d")
-            self.assertRegex(done.stdout, r"growth since the last look, \d+\.\d s ago\n$")
+            self.assertRegex(done.stdout, r"growth since the last call, \d+\.\d s ago\n$")
         # what was kept of processes that have ended goes
         with p.target([p.DEBIAN_PYTHON, "-c", GROWS]) as target:
             self.look(target.pid)
