@@ -89,10 +89,10 @@ static void print_reason(const struct rename_module *module, const struct debug_
 			module->build_id);
 		break;
 	case -ENODATA:
-		fputs("the recording has no build-id of it; --force takes the file at that path", stderr);
+		fputs("the recording has no build-id for it; --force takes the file at that path", stderr);
 		break;
 	case -E2BIG:
-		fputs("its file unpacks to more than is sane, and was not read", stderr);
+		fputs("its file decompresses to an implausible size and was not read", stderr);
 		break;
 	case -ENOENT:
 	case -ENOTDIR:

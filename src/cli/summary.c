@@ -80,7 +80,7 @@ static void print_left_out(const struct summary *summary)
 	if (summary->counts.left_out == 0)
 		return;
 	format_count(summary->counts.left_out, count);
-	cli_say("%s more left out by ", count);
+	cli_say("%s more samples excluded by ", count);
 	for (size_t i = 0; i < N_ELEMENTS(names); i++) {
 		if (!names[i])
 			continue;
@@ -154,7 +154,7 @@ static void print_limited(const struct symbol_limited *limited)
 
 	if (limited->n_modules > 1)
 		snprintf(others, sizeof others, ", and %llu more", (unsigned long long)limited->n_modules - 1);
-	cli_say("%llu native places have no names: of %s%s (%s)\n", (unsigned long long)limited->n_places,
+	cli_say("%llu native addresses have no names: %s%s (%s)\n", (unsigned long long)limited->n_places,
 		limited->path, others, symbol_limit_text(limited->limit));
 }
 

@@ -969,7 +969,7 @@ class Afterwards(Symbols):
         build_library("libshape.so", 0, "-Wl,--build-id=none")
         self.record_library("libshape.so", "--no-symbols")
         said = t.probing("symbolize", check=t.OK).stderr
-        self.assertRegex(said, r"libshape\.so.*no build-id of it; --force")
+        self.assertRegex(said, r"libshape\.so.*no build-id for it; --force")
         self.assert_nameless()
         t.probing("symbolize", "--force", check=t.OK)
         self.assert_has_lines()
