@@ -64,7 +64,7 @@ static void print_cost(const struct pipeline_counts *counts, double seconds, con
 
 	if (cost->switch_ns >= 0) {
 		taken_ns = cost->switch_ns * (double)counts->switches;
-		cli_say("to record a switch took about %.0f ns: ", cost->switch_ns);
+		cli_say("recording a context switch took about %.0f ns: ", cost->switch_ns);
 		if (running_ns > taken_ns)
 			cli_say("%.1f %% of the threads' time on a CPU; ", 100 * taken_ns / (running_ns - taken_ns));
 		else
@@ -80,7 +80,7 @@ void waits_summary_print(const struct pipeline_counts *counts, double seconds, c
 	print_states(counts);
 	format_count(counts->switches, switches);
 	format_count(counts->switch_stacks, stacks);
-	cli_say("%s switches away from a CPU", switches);
+	cli_say("%s context switches", switches);
 	if (seconds > 0 && counts->switches > 0)
 		cli_say(" (%.0f a second)", (double)counts->switches / seconds);
 	cli_say(", stacks of %s waits%s\n", stacks,
