@@ -42,7 +42,7 @@ static void put_end(const struct info *info, const struct about_run *run, FILE *
 		fprintf(out, ", after %.1f s%s\n", run->ended - run->started, run->clean ? "" : ", not cleanly");
 		return;
 	}
-	fprintf(out, "%s; its samples reach to ",
+	fprintf(out, "%s; its last sample is from ",
 		about->is_written ? "not yet: it is being recorded" : "not cleanly: its recorder was killed");
 	put_time(about->last, out);
 	if (about->last > 0)
@@ -147,10 +147,9 @@ static void put_check(const struct info *info, FILE *out)
 		fprintf(out, "DAMAGED, %" PRIu64 " thing%s wrong:\n", info->check.n_wrong,
 			info->check.n_wrong == 1 ? " is" : "s are");
 	else if (info->check.is_sealed)
-		fputs("sound: each value is the one that was written\n", out);
+		fputs("intact: each value is the one that was written\n", out);
 	else
-		fputs("sound, but not verified: it has no checksum, which a recording gets when it ends cleanly\n",
-		      out);
+		fputs("intact, but not verified: only a recording that ends cleanly has a checksum\n", out);
 	for (size_t i = 0; i < info->n_wrong; i++) {
 		char shown[MAX_SHOWN * 2];
 

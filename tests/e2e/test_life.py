@@ -158,8 +158,8 @@ class Killed(t.Case):
             process.kill()
             process.wait()
         text = probing("info", "--check", "out.db", check=t.OK).stdout
-        self.assertRegex(text, r"ended +not cleanly: its recorder was killed; its samples reach to \d{4}-\d\d-\d\d .*, \d+\.\d s after")
-        self.assertRegex(text, "check +sound, but not verified")
+        self.assertRegex(text, r"ended +not cleanly: its recorder was killed; its last sample is from \d{4}-\d\d-\d\d .*, \d+\.\d s after")
+        self.assertRegex(text, "check +intact, but not verified")
         self.assertRegex(text, "in the log beside it")
         # written anew it stands alone, and what there is of it has a sum
         probing("compact", "-q", "out.db", check=t.OK)
