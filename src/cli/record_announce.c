@@ -55,7 +55,7 @@ void record_announce(const struct record_options *options, const struct recordin
 		return;
 	announce_source(options, recording);
 	if (!is_polled && !is_by_agent && !capture_has_kernel(recording->capture) && !options->capture.no_kernel)
-		cli_say("time inside the kernel is not seen: needs root, CAP_PERFMON, or "
+		cli_say("time in the kernel is not sampled: needs root, CAP_PERFMON, or "
 			"`sysctl kernel.perf_event_paranoid=1`\n");
 	if (options->capture.mode != MODE_CPU && !capture_has_switch_stacks(recording->capture))
 		cli_say("stacks of waits are read during the wait, so waits of less than some milliseconds have stacks "

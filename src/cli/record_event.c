@@ -50,15 +50,14 @@ static int check_options(const struct record_options *options)
 		return cli_fail(EXIT_USAGE, "--source agent samples by CPU clocks and has no other events");
 	if (options->capture.source == SOURCE_BPF && event->kind == EVENT_TRACEPOINT &&
 	    (options->capture.count > 1 || options->hz_given))
-		return cli_fail(EXIT_USAGE,
-				"--source bpf reads frames at a tracepoint each time: leave --source out, or "
-				"--count and --frequency");
+		return cli_fail(EXIT_USAGE, "--source bpf reads frames at a tracepoint each time: omit --source, or "
+					    "--count and --frequency");
 	if (store_has_limits(&options->pipeline.limits) && event->kind == EVENT_TRACEPOINT)
 		return cli_fail(EXIT_USAGE,
 				"--max-size and --retention drop samples, but not values of tracepoints: omit them, "
 				"and end the recording with --duration");
 	if (options->capture.no_kernel && event->in_kernel)
-		return cli_fail(EXIT_USAGE, "%s happens inside the kernel: without --no-kernel, then", event->name);
+		return cli_fail(EXIT_USAGE, "%s happens in the kernel: omit --no-kernel", event->name);
 	if (options->capture.count > 0 && event->kind == EVENT_CLOCK)
 		return cli_fail(EXIT_USAGE, "%s is a clock: set the rate with -F", event->name);
 	return EXIT_OK;

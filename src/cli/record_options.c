@@ -188,17 +188,17 @@ static void check_mode(struct argp_state *state, const struct record_options *op
 	const struct filter_options *filter = &options->pipeline.filter;
 
 	if (options->capture.mode == MODE_CPU && options->pipeline.pending_tasks)
-		argp_error(state, "--tasks is about waiting: add --mode wall, or --mode offcpu");
+		argp_error(state, "--tasks records waiting tasks: add --mode wall, or --mode offcpu");
 	if (options->capture.mode == MODE_CPU)
 		return;
 	if (options->event_name)
-		argp_error(state, "--mode %s is about time: leave --event out", mode);
+		argp_error(state, "--mode %s records time: omit --event", mode);
 	if (options->capture.idle)
 		argp_error(state, "--mode %s includes idle threads: omit --idle", mode);
 	if (options->capture.paused || options->control)
 		argp_error(state,
-			   "--mode %s follows each wait from its beginning to its end, and has no pauses: leave "
-			   "--control, --paused and --delay out",
+			   "--mode %s records each wait from start to end and cannot pause: omit --control, "
+			   "--paused and --delay",
 			   mode);
 	if (store_has_limits(&options->pipeline.limits))
 		argp_error(state, "--max-size and --retention are not for --mode %s: end the recording with --duration",

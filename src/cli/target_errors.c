@@ -52,5 +52,5 @@ int target_check_memory(pid_t pid)
 	return cli_fail(EXIT_NOT_PERMITTED,
 			"the memory of process %d may not be read%s: run as root or with CAP_SYS_PTRACE, or, for your "
 			"own processes, `sysctl kernel.yama.ptrace_scope=0`; run `probing doctor %d` for details",
-			(int)pid, r == -ENOSYS ? " (a filter hides process_vm_readv)" : "", (int)pid);
+			(int)pid, r == -ENOSYS ? " (a filter forbids process_vm_readv)" : "", (int)pid);
 }
