@@ -64,7 +64,7 @@ static int take_message(pid_t pid, const struct agent_eval *eval, const struct m
 		return cli_fail(EXIT_FAILED, "the agent in process %d does not run the code: %.*s", (int)pid,
 				(int)message->n_text, message->text);
 	default:
-		return cli_fail(EXIT_FAILED, "the agent in process %d sent what was not asked for", (int)pid);
+		return cli_fail(EXIT_FAILED, "the agent in process %d sent an unexpected message", (int)pid);
 	}
 }
 

@@ -141,7 +141,7 @@ static int open_process(const char *word, struct endpoint *to)
 	options.pid = (pid_t)id;
 	process = backtrace_process_of(options.pid);
 	if (process != 0 && process != options.pid)
-		return cli_fail(EXIT_NO_INPUT, "%ld is a thread of process %d: ask that, WHERE tid = %ld", id,
+		return cli_fail(EXIT_NO_INPUT, "%ld is a thread of process %d: query the process WHERE tid = %ld", id,
 				(int)process, id);
 	if (sqlite3_open(":memory:", &to->db) != SQLITE_OK)
 		return cli_fail(EXIT_FAILED, "not enough memory");
@@ -165,7 +165,7 @@ static int open_words(const char *const *words, size_t n, bool may_write, struct
 	for (size_t i = 0; i < n; i++)
 		n_processes += endpoint_is_process(words[i]);
 	if (n_processes > 0 && n > 1)
-		return cli_fail(EXIT_USAGE, "one process, or recordings: not several of them at once");
+		return cli_fail(EXIT_USAGE, "give one process, or only recordings");
 	if (may_write && (n_processes > 0 || n > 1))
 		return cli_fail(EXIT_USAGE, "--write is for one recording");
 	if (n_processes > 0)

@@ -106,8 +106,8 @@ static void refuse(const struct recording *recording, const char *line)
 {
 	if (recording->progress)
 		fputs("\r\033[K", stderr);
-	cli_say("probing: no command on --control is '%s': there are pause, resume, flush, stop and status\n", line);
-	control_reply(&recording->control, "error no command is '%s'", line);
+	cli_say("probing: unknown command on --control: '%s': use pause, resume, flush, stop or status\n", line);
+	control_reply(&recording->control, "error unknown command '%s'", line);
 }
 
 static void obey(struct recording *recording, enum control_command command, const char *line)

@@ -158,7 +158,7 @@ static int run_once(struct bench *bench, bool is_recorded)
 	if (r < 0)
 		return cli_fail(EXIT_FAILED, "a process cannot be started: %s", strerror(-r));
 	if (progress_is_stopped())
-		return cli_fail(EXIT_FAILED, "interrupted; nothing was made");
+		return cli_fail(EXIT_FAILED, "interrupted; no file was created");
 	if (is_recorded && access(result->recording, F_OK) != 0)
 		return cli_fail(EXIT_FAILED, "the run could not be recorded; no file was created");
 	if (result->measure.exit_status != 0 && !bench->options->ignore_failure)
@@ -176,7 +176,7 @@ static int warm_up(struct bench *bench)
 		if (r < 0)
 			return cli_fail(EXIT_FAILED, "a process cannot be started: %s", strerror(-r));
 		if (progress_is_stopped())
-			return cli_fail(EXIT_FAILED, "interrupted; nothing was made");
+			return cli_fail(EXIT_FAILED, "interrupted; no file was created");
 		if (measure.exit_status != 0 && !bench->options->ignore_failure)
 			return fail_run(bench->options, &measure);
 	}

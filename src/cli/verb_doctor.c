@@ -92,7 +92,7 @@ static int run_doctor(int argc, char **argv)
 	cli_parse(&argp, argc, argv, 0, &options);
 	r = doctor_examine(options.pid, &report);
 	if (r < 0)
-		return cli_fail(EXIT_FAILED, "finding out failed: %s", strerror(-r));
+		return cli_fail(EXIT_FAILED, "the checks failed: %s", strerror(-r));
 	status = output_write("-", 0, options.json ? put_json : put_text, fail_print, report);
 	return status != EXIT_OK ? status : status_of(report);
 }

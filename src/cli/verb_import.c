@@ -147,7 +147,7 @@ static void say_result(const struct options *options, const char *out, const str
 		cli_say("%s samples%s", samples, result->n_timed > 0 ? "" : ", without a time");
 	cli_say(" (%s)\n", options->importer->name);
 	if (result->n_skipped > 0)
-		cli_say("%" PRIu64 " entr%s of %s could not be made sense of and %s left out\n", result->n_skipped,
+		cli_say("%" PRIu64 " entr%s of %s could not be parsed and %s skipped\n", result->n_skipped,
 			result->n_skipped == 1 ? "y" : "ies", options->path, result->n_skipped == 1 ? "was" : "were");
 }
 

@@ -51,7 +51,7 @@ struct import_result {
 	uint64_t n_gpu;     /* rows of gpu_* */
 	uint64_t ended_ns;  /* CLOCK_REALTIME: for store_finish() */
 	bool has_places;    /* there are native frames that files may name: pipeline_resymbolize() */
-	uint64_t n_skipped; /* entries that could not be made sense of */
+	uint64_t n_skipped; /* entries that could not be parsed */
 	char why[256];      /* the reason of a failure; else "" */
 };
 

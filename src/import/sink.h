@@ -51,7 +51,7 @@ struct sink_run *sink_run(struct sink *sink);
 /* Set the reason of a refusal; only the first is kept. Returns error, for return statements. */
 int sink_explain(struct sink *sink, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* An entry could not be made sense of, and is left out. */
+/* An entry could not be parsed, and is left out. */
 void sink_skip(struct sink *sink);
 
 /* A process, a thread; its process need not be known. Names may be empty; the last one wins. */

@@ -156,7 +156,7 @@ class Orders(t.Case):
             self.assertEqual("ok flush", commands.ask("flush"))
             n = rows("out.db", "SELECT count(*) FROM sample")[0][0]
             self.assertRegex(commands.ask("status"), r"^ok paused seconds=[\d.]+ samples=%d lost=0 bytes=\d+$" % n)
-            self.assertEqual("error no command is 'dance'", commands.ask("dance"))
+            self.assertEqual("error unknown command 'dance'", commands.ask("dance"))
             commands.say("\n  \n")
             self.assertEqual("ok resume", commands.ask(" resume "))
             self.assertTrue(commands.ask("x" * 1000).startswith("error"))
