@@ -96,7 +96,7 @@ int record_choose_event(struct record_options *options, struct tracepoint **ret)
 		options->capture.count = event->usual_count;
 	options->capture.event = event;
 	options->pipeline.tracepoint = *ret;
-	options->pipeline.is_seldom = event->kind != EVENT_CLOCK;
+	options->pipeline.is_sparse = event->kind != EVENT_CLOCK;
 	if (event->kind == EVENT_TRACEPOINT && !*ret && !options->quiet)
 		cli_say("the values of %s are not stored: that needs a build with libtraceevent\n", event->name);
 	return EXIT_OK;

@@ -207,7 +207,7 @@ int pipeline_flush(struct pipeline *pipeline)
 	struct batch *next;
 	int r = 0;
 
-	if (pipeline->options.is_seldom)
+	if (pipeline->options.is_sparse)
 		r = look_between(pipeline);
 	pipeline_name_threads(pipeline, monotonic_ns());
 	if (r >= 0)

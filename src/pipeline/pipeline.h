@@ -63,7 +63,7 @@ struct pipeline_options {
 	/* Its records go into a table; borrowed, outlives the pipeline. NULL: there is none. */
 	const struct tracepoint *tracepoint;
 	uint64_t metrics_ns; /* period of process_usage and machine_usage; 0: they get no rows */
-	bool is_seldom;      /* samples are sparse: search for interpreters between them, too */
+	bool is_sparse;      /* samples are sparse: search for interpreters between them, too */
 	enum capture_mode mode;
 	bool async;         /* put the asyncio tasks into stacks, in whose course they ran */
 	bool pending_tasks; /* rows of the asyncio tasks that wait; needs a mode that follows waits */
