@@ -40,8 +40,8 @@ static bool is_readable(const struct facts *facts, struct doctor_finding *ret)
 {
 	if (facts->process.memory_error >= 0)
 		return true;
-	say_found(ret, DOCTOR_MISSING, "unknown: its memory cannot be read");
-	say_means(ret, "see the check memory");
+	finding_set_state(ret, DOCTOR_MISSING, "unknown: its memory cannot be read");
+	finding_set_effect(ret, "see the check memory");
 	return false;
 }
 
@@ -53,11 +53,11 @@ static void run_host(const struct facts *facts, struct doctor_finding *ret)
 		return;
 	why = is_no_host(&facts->process);
 	if (!why) {
-		say_found(ret, DOCTOR_OK, "CPython %s on glibc", facts->process.python);
+		finding_set_state(ret, DOCTOR_OK, "CPython %s on glibc", facts->process.python);
 		return;
 	}
-	say_found(ret, DOCTOR_MISSING, "%s", why);
-	say_means(ret, "no inject, eval, repl or attach; record and backtrace work without the agent");
+	finding_set_state(ret, DOCTOR_MISSING, "%s", why);
+	finding_set_effect(ret, "no inject, eval, repl or attach; record and backtrace work without the agent");
 }
 
 static void run_interpreter_way(const struct facts *facts, struct doctor_finding *ret)
@@ -67,17 +67,17 @@ static void run_interpreter_way(const struct facts *facts, struct doctor_finding
 	if (!is_readable(facts, ret))
 		return;
 	if (is_scripted(process)) {
-		say_found(ret, DOCTOR_OK, "its Python runs scripts from outside (PEP 768)");
+		finding_set_state(ret, DOCTOR_OK, "its Python runs scripts from outside (PEP 768)");
 		return;
 	}
 	if (minor_of(process->python) >= FIRST_SCRIPTED_MINOR) {
-		say_found(ret, DOCTOR_LIMITED, "its Python was started with remote debugging disabled");
-		say_means(ret, "a stopped thread loads the agent instead");
-		say_remedy(ret, false, "env -u PYTHON_DISABLE_REMOTE_DEBUG python3 SCRIPT");
+		finding_set_state(ret, DOCTOR_LIMITED, "its Python was started with remote debugging disabled");
+		finding_set_effect(ret, "a stopped thread loads the agent instead");
+		finding_set_remedy(ret, false, "env -u PYTHON_DISABLE_REMOTE_DEBUG python3 SCRIPT");
 		return;
 	}
-	say_found(ret, DOCTOR_LIMITED, "CPython 3.14 and later only");
-	say_means(ret, "a stopped thread loads the agent instead");
+	finding_set_state(ret, DOCTOR_LIMITED, "CPython 3.14 and later only");
+	finding_set_effect(ret, "a stopped thread loads the agent instead");
 }
 
 /* Why no thread of the process may be stopped for injection; NULL: it may. */
@@ -107,20 +107,20 @@ static void run_thread_way(const struct facts *facts, struct doctor_finding *ret
 		return;
 	why = is_unstoppable(facts);
 	if (!why) {
-		say_found(ret, DOCTOR_OK, "permitted (not tried)");
+		finding_set_state(ret, DOCTOR_OK, "permitted (not tried)");
 		return;
 	}
-	say_found(ret, is_scripted(process) ? DOCTOR_LIMITED : DOCTOR_MISSING, "%s", why);
-	say_means(ret, is_scripted(process) ? "only its Python can load the agent: there is no other way"
-					    : "the agent cannot be loaded");
+	finding_set_state(ret, is_scripted(process) ? DOCTOR_LIMITED : DOCTOR_MISSING, "%s", why);
+	finding_set_effect(ret, is_scripted(process) ? "only its Python can load the agent: there is no other way"
+						     : "the agent cannot be loaded");
 	if (process->tracer != 0)
-		say_remedy(ret, false, "kill %d", (int)process->tracer);
+		finding_set_remedy(ret, false, "kill %d", (int)process->tracer);
 	else if (facts->rights.is_filtered[CALL_PTRACE])
-		say_remedy(ret, false, CONTAINER_REMEDY);
+		finding_set_remedy(ret, false, CONTAINER_REMEDY);
 	else if (process->state == 'T')
-		say_remedy(ret, false, "kill -CONT %d", (int)process->pid);
+		finding_set_remedy(ret, false, "kill -CONT %d", (int)process->pid);
 	else if (facts->machine.is_x86_64)
-		say_remedy(ret, false, "probing run COMMAND");
+		finding_set_remedy(ret, false, "probing run COMMAND");
 }
 
 static bool has_no_files(const struct facts_process *process)
@@ -135,21 +135,22 @@ static void run_inject(const struct facts *facts, struct doctor_finding *ret)
 	if (!is_readable(facts, ret))
 		return;
 	if (!is_no_host(process) && !has_no_files(process) && is_scripted(process))
-		say_found(ret, DOCTOR_OK, "possible: its Python loads the agent");
+		finding_set_state(ret, DOCTOR_OK, "possible: its Python loads the agent");
 	else if (!is_no_host(process) && !has_no_files(process) && !is_unstoppable(facts))
-		say_found(ret, DOCTOR_OK, "possible: a stopped thread loads the agent");
+		finding_set_state(ret, DOCTOR_OK, "possible: a stopped thread loads the agent");
 	else
-		say_found(ret, DOCTOR_MISSING, "not possible: the checks below say why");
+		finding_set_state(ret, DOCTOR_MISSING, "not possible: the checks below say why");
 }
 
 static void run_its_filter(const struct facts *facts, struct doctor_finding *ret)
 {
 	if (!facts->process.has_filter) {
-		say_found(ret, DOCTOR_OK, "it has no seccomp filter");
+		finding_set_state(ret, DOCTOR_OK, "it has no seccomp filter");
 		return;
 	}
-	say_found(ret, DOCTOR_LIMITED, "it has a seccomp filter, which cannot be read");
-	say_means(ret, "if it forbids open, mmap, clone, unshare or socket, inject reports that and changes nothing");
+	finding_set_state(ret, DOCTOR_LIMITED, "it has a seccomp filter, which cannot be read");
+	finding_set_effect(
+		ret, "if it forbids open, mmap, clone, unshare or socket, inject reports that and changes nothing");
 }
 
 static void run_its_files(const struct facts *facts, struct doctor_finding *ret)
@@ -157,16 +158,16 @@ static void run_its_files(const struct facts *facts, struct doctor_finding *ret)
 	const struct facts_process *process = &facts->process;
 
 	if (!process->has_other_files) {
-		say_found(ret, DOCTOR_OK, "the same mounts as yours");
+		finding_set_state(ret, DOCTOR_OK, "the same mounts as yours");
 		return;
 	}
 	if (!has_no_files(process)) {
-		say_found(ret, DOCTOR_OK, "other mounts: it gets a copy of the agent");
+		finding_set_state(ret, DOCTOR_OK, "other mounts: it gets a copy of the agent");
 		return;
 	}
-	say_found(ret, DOCTOR_MISSING, "other mounts, without /proc");
-	say_means(ret, "a copy of the agent cannot be loaded there");
-	say_remedy(ret, true, "nsenter -t %d -m mount -t proc proc /proc", (int)process->pid);
+	finding_set_state(ret, DOCTOR_MISSING, "other mounts, without /proc");
+	finding_set_effect(ret, "a copy of the agent cannot be loaded there");
+	finding_set_remedy(ret, true, "nsenter -t %d -m mount -t proc proc /proc", (int)process->pid);
 }
 
 static void run_its_network(const struct facts *facts, struct doctor_finding *ret)
@@ -174,32 +175,33 @@ static void run_its_network(const struct facts *facts, struct doctor_finding *re
 	const struct facts_process *process = &facts->process;
 
 	if (!process->has_other_network) {
-		say_found(ret, DOCTOR_OK, "the same network namespace as yours");
+		finding_set_state(ret, DOCTOR_OK, "the same network namespace as yours");
 		return;
 	}
 	if (HAS_CAPABILITY(&facts->rights, CAPABILITY_SYS_ADMIN)) {
-		say_found(ret, DOCTOR_OK, "another network namespace, which you may enter");
+		finding_set_state(ret, DOCTOR_OK, "another network namespace, which you may enter");
 		return;
 	}
-	say_found(ret, DOCTOR_LIMITED, "another network namespace");
-	say_means(ret, "the agent listens there: only root and the owner of its user namespace can connect");
-	say_remedy(ret, true, "%s inject %d", facts->rights.program[0] ? facts->rights.program : "probing",
-		   (int)process->pid);
+	finding_set_state(ret, DOCTOR_LIMITED, "another network namespace");
+	finding_set_effect(ret, "the agent listens there: only root and the owner of its user namespace can connect");
+	finding_set_remedy(ret, true, "%s inject %d", facts->rights.program[0] ? facts->rights.program : "probing",
+			   (int)process->pid);
 }
 
 static void run_sampling(const struct facts *facts, struct doctor_finding *ret)
 {
 	if (facts->process.sampling.error == 0) {
-		say_found(ret, DOCTOR_OK, "not needed: events are permitted");
+		finding_set_state(ret, DOCTOR_OK, "not needed: events are permitted");
 	} else if (!facts->machine.is_x86_64) {
-		say_found(ret, DOCTOR_MISSING, "x86-64 only");
-		say_means(ret, "the threads cannot sample themselves");
+		finding_set_state(ret, DOCTOR_MISSING, "x86-64 only");
+		finding_set_effect(ret, "the threads cannot sample themselves");
 	} else if (facts->process.has_agent) {
-		say_found(ret, DOCTOR_OK, "the agent listens: exact stacks, also where perf events are refused");
+		finding_set_state(ret, DOCTOR_OK,
+				  "the agent listens: exact stacks, also where perf events are refused");
 	} else {
-		say_found(ret, DOCTOR_LIMITED, "it has no agent");
-		say_means(ret, "where perf events are refused, there are no native frames");
-		say_remedy(ret, false, "PROBING=1 python3 SCRIPT");
+		finding_set_state(ret, DOCTOR_LIMITED, "it has no agent");
+		finding_set_effect(ret, "where perf events are refused, there are no native frames");
+		finding_set_remedy(ret, false, "PROBING=1 python3 SCRIPT");
 	}
 }
 

@@ -26,15 +26,15 @@ extern const struct doctor_group doctor_sampling, doctor_rights, doctor_names, d
 	doctor_python, doctor_agent;
 
 /* The observed state. A check reports this first; the rest only for a problem. */
-void say_found(struct doctor_finding *finding, enum doctor_state state, const char *format, ...)
+void finding_set_state(struct doctor_finding *finding, enum doctor_state state, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* The consequence for the user of probing. */
-void say_means(struct doctor_finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void finding_set_effect(struct doctor_finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The one command that solves it. */
-void say_remedy(struct doctor_finding *finding, bool as_root, const char *format, ...)
+void finding_set_remedy(struct doctor_finding *finding, bool as_root, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* setcap(8) on this program, with those that all of its features want. */
-void say_setcap(const struct facts *facts, struct doctor_finding *finding);
+void finding_suggest_setcap(const struct facts *facts, struct doctor_finding *finding);
 
 /* The user replaces "CONTAINER". */
 #define CONTAINER_REMEDY "docker run --cap-add PERFMON --cap-add SYS_PTRACE IMAGE"

@@ -19,14 +19,14 @@ static bool may_all(const struct facts *facts)
 }
 
 /* Access to another user's process needs that user, root, or file capabilities. */
-static void say_access_remedy(const struct facts *facts, struct doctor_finding *ret)
+static void set_access_remedy(const struct facts *facts, struct doctor_finding *ret)
 {
 	if (facts->rights.is_filtered[CALL_PROCESS_VM_READV])
-		say_remedy(ret, false, CONTAINER_REMEDY);
+		finding_set_remedy(ret, false, CONTAINER_REMEDY);
 	else if (!is_foreign(facts) && facts->process.is_dumpable && facts->rights.ptrace_scope > 0 && !may_all(facts))
-		say_remedy(ret, true, "sysctl kernel.yama.ptrace_scope=0");
+		finding_set_remedy(ret, true, "sysctl kernel.yama.ptrace_scope=0");
 	else if (!may_all(facts))
-		say_setcap(facts, ret);
+		finding_suggest_setcap(facts, ret);
 }
 
 static void run_exists(const struct facts *facts, struct doctor_finding *ret)
@@ -36,62 +36,65 @@ static void run_exists(const struct facts *facts, struct doctor_finding *ret)
 	switch (process->is) {
 	case PROCESS_THERE:
 		if (process->state == 'Z')
-			say_found(ret, DOCTOR_OK, "\"%s\", whose main thread has ended; others run", process->name);
+			finding_set_state(ret, DOCTOR_OK, "\"%s\", whose main thread has ended; others run",
+					  process->name);
 		else
-			say_found(ret, DOCTOR_OK, "\"%s\", state %c", process->name, process->state);
+			finding_set_state(ret, DOCTOR_OK, "\"%s\", state %c", process->name, process->state);
 		return;
 	case PROCESS_ZOMBIE:
-		say_found(ret, DOCTOR_MISSING, "\"%s\" has ended, and is a zombie until process %d reaps it",
-			  process->name, (int)process->parent);
+		finding_set_state(ret, DOCTOR_MISSING, "\"%s\" has ended, and is a zombie until process %d reaps it",
+				  process->name, (int)process->parent);
 		break;
 	case PROCESS_OF_KERNEL:
-		say_found(ret, DOCTOR_MISSING, "\"%s\" is a thread of the kernel", process->name);
+		finding_set_state(ret, DOCTOR_MISSING, "\"%s\" is a thread of the kernel", process->name);
 		break;
 	default:
-		say_found(ret, DOCTOR_MISSING, "there is no process %d%s", (int)process->pid,
-			  facts->rights.in_pid_namespace ? " in this namespace" : "");
+		finding_set_state(ret, DOCTOR_MISSING, "there is no process %d%s", (int)process->pid,
+				  facts->rights.in_pid_namespace ? " in this namespace" : "");
 		break;
 	}
-	say_means(ret, "there is nothing to record or read");
+	finding_set_effect(ret, "there is nothing to record or read");
 }
 
 static void run_owner(const struct facts *facts, struct doctor_finding *ret)
 {
 	if (!is_foreign(facts)) {
-		say_found(ret, DOCTOR_OK, "yours (uid %u)", facts->process.uids[1]);
+		finding_set_state(ret, DOCTOR_OK, "yours (uid %u)", facts->process.uids[1]);
 		return;
 	}
 	if (may_all(facts)) {
-		say_found(ret, DOCTOR_OK, "uid %u, and you may read other users' processes", facts->process.uids[1]);
+		finding_set_state(ret, DOCTOR_OK, "uid %u, and you may read other users' processes",
+				  facts->process.uids[1]);
 		return;
 	}
-	say_found(ret, DOCTOR_MISSING, "uid %u, and you are uid %u", facts->process.uids[1],
-		  (unsigned)facts->rights.uid);
-	say_means(ret, "probing cannot read this process");
-	say_access_remedy(facts, ret);
+	finding_set_state(ret, DOCTOR_MISSING, "uid %u, and you are uid %u", facts->process.uids[1],
+			  (unsigned)facts->rights.uid);
+	finding_set_effect(ret, "probing cannot read this process");
+	set_access_remedy(facts, ret);
 }
 
 static void run_dumpable(const struct facts *facts, struct doctor_finding *ret)
 {
 	if (facts->process.is_dumpable) {
-		say_found(ret, DOCTOR_OK, "not protected");
+		finding_set_state(ret, DOCTOR_OK, "not protected");
 	} else if (may_all(facts)) {
-		say_found(ret, DOCTOR_OK, "protected from its own user, but not from you");
+		finding_set_state(ret, DOCTOR_OK, "protected from its own user, but not from you");
 	} else {
-		say_found(ret, DOCTOR_MISSING, "protected from its own user: a setuid program, or made not dumpable");
-		say_means(ret, "probing cannot read this process");
-		say_access_remedy(facts, ret);
+		finding_set_state(ret, DOCTOR_MISSING,
+				  "protected from its own user: a setuid program, or made not dumpable");
+		finding_set_effect(ret, "probing cannot read this process");
+		set_access_remedy(facts, ret);
 	}
 }
 
 static void run_width(const struct facts *facts, struct doctor_finding *ret)
 {
 	if (!facts->process.is_32_bit) {
-		say_found(ret, DOCTOR_OK, "64-bit");
+		finding_set_state(ret, DOCTOR_OK, "64-bit");
 		return;
 	}
-	say_found(ret, DOCTOR_MISSING, "a 32-bit program");
-	say_means(ret, "it is recorded without stacks");
+	finding_set_state(ret, DOCTOR_MISSING, "a 32-bit program");
+	finding_set_effect(ret, "it is recorded without stacks");
 }
 
 static void run_namespace(const struct facts *facts, struct doctor_finding *ret)
@@ -99,12 +102,12 @@ static void run_namespace(const struct facts *facts, struct doctor_finding *ret)
 	const struct facts_process *process = &facts->process;
 
 	if (!process->has_other_pids && !process->has_other_files && !process->has_other_users) {
-		say_found(ret, DOCTOR_OK, "the same as yours");
+		finding_set_state(ret, DOCTOR_OK, "the same as yours");
 		return;
 	}
-	say_found(ret, DOCTOR_OK, "different from yours:%s%s%s; its own PID is %d",
-		  process->has_other_pids ? " pid" : "", process->has_other_files ? " mnt" : "",
-		  process->has_other_users ? " user" : "", (int)process->own_pid);
+	finding_set_state(ret, DOCTOR_OK, "different from yours:%s%s%s; its own PID is %d",
+			  process->has_other_pids ? " pid" : "", process->has_other_files ? " mnt" : "",
+			  process->has_other_users ? " user" : "", (int)process->own_pid);
 }
 
 static void run_memory(const struct facts *facts, struct doctor_finding *ret)
@@ -112,12 +115,12 @@ static void run_memory(const struct facts *facts, struct doctor_finding *ret)
 	int error = facts->process.memory_error;
 
 	if (error >= 0) {
-		say_found(ret, DOCTOR_OK, "was read");
+		finding_set_state(ret, DOCTOR_OK, "was read");
 		return;
 	}
-	say_found(ret, DOCTOR_MISSING, "reading it is refused: %s", strerror(-error));
-	say_means(ret, "no Python frames: record and backtrace do not work");
-	say_access_remedy(facts, ret);
+	finding_set_state(ret, DOCTOR_MISSING, "reading it is refused: %s", strerror(-error));
+	finding_set_effect(ret, "no Python frames: record and backtrace do not work");
+	set_access_remedy(facts, ret);
 }
 
 static void run_sampling(const struct facts *facts, struct doctor_finding *ret)
@@ -126,23 +129,23 @@ static void run_sampling(const struct facts *facts, struct doctor_finding *ret)
 	uint64_t needed = (facts->process.n_threads + 1) * facts->machine.n_cpus + 64;
 
 	if (tried->error == 0) {
-		say_found(ret, DOCTOR_OK, "events were opened on its threads%s",
-			  tried->has_kernel ? ", kernel time too" : "");
+		finding_set_state(ret, DOCTOR_OK, "events were opened on its threads%s",
+				  tried->has_kernel ? ", kernel time too" : "");
 		return;
 	}
-	say_found(ret, DOCTOR_MISSING, "opening events on it is refused: %s", strerror(-tried->error));
-	say_means(ret, facts->process.memory_error < 0 ? "record does not work"
-						       : "record reads memory on a timer: no native frames");
+	finding_set_state(ret, DOCTOR_MISSING, "opening events on it is refused: %s", strerror(-tried->error));
+	finding_set_effect(ret, facts->process.memory_error < 0 ? "record does not work"
+								: "record reads memory on a timer: no native frames");
 	if (tried->error == -EMFILE)
-		say_remedy(ret, true, "prlimit --pid $$ --nofile=%llu", (unsigned long long)needed);
+		finding_set_remedy(ret, true, "prlimit --pid $$ --nofile=%llu", (unsigned long long)needed);
 	else if (facts->rights.is_filtered[CALL_PERF_EVENT_OPEN])
-		say_remedy(ret, false, CONTAINER_REMEDY);
+		finding_set_remedy(ret, false, CONTAINER_REMEDY);
 	else if (facts->process.memory_error < 0)
-		say_access_remedy(facts, ret);
+		set_access_remedy(facts, ret);
 	else if (facts->machine.paranoid >= 3)
-		say_remedy(ret, true, "sysctl kernel.perf_event_paranoid=2");
+		finding_set_remedy(ret, true, "sysctl kernel.perf_event_paranoid=2");
 	else
-		say_setcap(facts, ret);
+		finding_suggest_setcap(facts, ret);
 }
 
 /* Judge by rights: the kernel checks the same for stopping as for reading. Source: ptrace(2), PTRACE_MODE_ATTACH. */
@@ -151,21 +154,22 @@ static void run_stopping(const struct facts *facts, struct doctor_finding *ret)
 	const struct facts_process *process = &facts->process;
 
 	if (process->memory_error >= 0 && process->tracer == 0 && !facts->rights.is_filtered[CALL_PTRACE]) {
-		say_found(ret, DOCTOR_OK, "permitted (not tried)");
+		finding_set_state(ret, DOCTOR_OK, "permitted (not tried)");
 		return;
 	}
-	say_found(ret, DOCTOR_MISSING, "not permitted%s",
-		  process->tracer                          ? ": it already has a tracer"
-		  : facts->rights.is_filtered[CALL_PTRACE] ? ": a filter"
-							   : "");
-	say_means(ret, process->memory_error < 0 ? "no backtrace"
-						 : "backtrace shows Python frames from memory, no native ones");
+	finding_set_state(ret, DOCTOR_MISSING, "not permitted%s",
+			  process->tracer                          ? ": it already has a tracer"
+			  : facts->rights.is_filtered[CALL_PTRACE] ? ": a filter"
+								   : "");
+	finding_set_effect(ret, process->memory_error < 0
+					? "no backtrace"
+					: "backtrace shows Python frames from memory, no native ones");
 	if (facts->rights.is_filtered[CALL_PTRACE])
-		say_remedy(ret, false, CONTAINER_REMEDY);
+		finding_set_remedy(ret, false, CONTAINER_REMEDY);
 	else if (process->tracer)
-		say_remedy(ret, is_foreign(facts), "kill %d", (int)process->tracer);
+		finding_set_remedy(ret, is_foreign(facts), "kill %d", (int)process->tracer);
 	else
-		say_access_remedy(facts, ret);
+		set_access_remedy(facts, ret);
 }
 
 static void run_tracer(const struct facts *facts, struct doctor_finding *ret)
@@ -173,17 +177,17 @@ static void run_tracer(const struct facts *facts, struct doctor_finding *ret)
 	pid_t tracer = facts->process.tracer;
 
 	if (tracer == 0) {
-		say_found(ret, DOCTOR_OK, "no tracer");
+		finding_set_state(ret, DOCTOR_OK, "no tracer");
 		return;
 	}
-	say_found(ret, DOCTOR_LIMITED, "process %d traces it, such as a debugger or strace", (int)tracer);
-	say_means(ret, "a process has at most one tracer: backtrace stops no thread, record works");
-	say_remedy(ret, is_foreign(facts), "kill %d", (int)tracer);
+	finding_set_state(ret, DOCTOR_LIMITED, "process %d traces it, such as a debugger or strace", (int)tracer);
+	finding_set_effect(ret, "a process has at most one tracer: backtrace stops no thread, record works");
+	finding_set_remedy(ret, is_foreign(facts), "kill %d", (int)tracer);
 }
 
 static void run_threads(const struct facts *facts, struct doctor_finding *ret)
 {
-	say_found(ret, DOCTOR_OK, "%zu", facts->process.n_threads);
+	finding_set_state(ret, DOCTOR_OK, "%zu", facts->process.n_threads);
 }
 
 static const struct doctor_check checks[] = {

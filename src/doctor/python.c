@@ -28,11 +28,11 @@ static const char *how(const struct facts_process *process)
 }
 
 /* Without memory access, nothing is known about the interpreter. */
-static bool say_unreadable(const struct facts_process *process, struct doctor_finding *ret)
+static bool is_memory_unreadable(const struct facts_process *process, struct doctor_finding *ret)
 {
 	if (process->memory_error >= 0)
 		return false;
-	say_found(ret, DOCTOR_MISSING, "unknown: its memory cannot be read");
+	finding_set_state(ret, DOCTOR_MISSING, "unknown: its memory cannot be read");
 	return true;
 }
 
@@ -40,49 +40,50 @@ static void run_python(const struct facts *facts, struct doctor_finding *ret)
 {
 	const struct facts_process *process = &facts->process;
 
-	if (say_unreadable(process, ret))
+	if (is_memory_unreadable(process, ret))
 		return;
 	if (process->python_error >= 0) {
-		say_found(ret, DOCTOR_OK, "CPython %s in %s, %s", process->python, file_name(process->interpreter.path),
-			  how(process));
+		finding_set_state(ret, DOCTOR_OK, "CPython %s in %s, %s", process->python,
+				  file_name(process->interpreter.path), how(process));
 		return;
 	}
 	if (process->python_error == -ENOENT) {
-		say_found(ret, DOCTOR_MISSING, "none found");
-		say_means(ret, "native frames alone");
+		finding_set_state(ret, DOCTOR_MISSING, "none found");
+		finding_set_effect(ret, "native frames alone");
 	} else if (process->python_error == -EAGAIN) {
-		say_found(ret, DOCTOR_LIMITED, "it is still starting up");
-		say_means(ret, "no Python frames yet");
-		say_remedy(ret, false, "probing doctor %d", (int)process->pid);
+		finding_set_state(ret, DOCTOR_LIMITED, "it is still starting up");
+		finding_set_effect(ret, "no Python frames yet");
+		finding_set_remedy(ret, false, "probing doctor %d", (int)process->pid);
 	} else {
-		say_found(ret, DOCTOR_MISSING, "Python %s cannot be read", process->python);
-		say_means(ret, "native frames only; supported are %s", facts->machine.pythons);
+		finding_set_state(ret, DOCTOR_MISSING, "Python %s cannot be read", process->python);
+		finding_set_effect(ret, "native frames only; supported are %s", facts->machine.pythons);
 	}
 }
 
 static void judge_file(const struct facts *facts, const struct facts_file *file, struct doctor_finding *ret)
 {
-	if (say_unreadable(&facts->process, ret))
+	if (is_memory_unreadable(&facts->process, ret))
 		return;
 	if (!file->path[0]) {
-		say_found(ret, DOCTOR_LIMITED, "not known");
+		finding_set_state(ret, DOCTOR_LIMITED, "not known");
 		return;
 	}
 	if (file->error >= 0 && !file->is_deleted) {
-		say_found(ret, DOCTOR_OK, "%.200s", file->path);
+		finding_set_state(ret, DOCTOR_OK, "%.200s", file->path);
 		return;
 	}
 	if (file->error >= 0) {
-		say_found(ret, DOCTOR_OK, "%.180s is deleted, but can be opened", file->path);
+		finding_set_state(ret, DOCTOR_OK, "%.180s is deleted, but can be opened", file->path);
 		return;
 	}
-	say_found(ret, DOCTOR_LIMITED, "%.160s: %s", file->path,
-		  file->is_deleted || file->error == -ESTALE ? "deleted or replaced since the process started"
-							     : strerror(-file->error));
-	say_means(ret, "probing reads it from memory: its functions may have no names");
+	finding_set_state(ret, DOCTOR_LIMITED, "%.160s: %s", file->path,
+			  file->is_deleted || file->error == -ESTALE ? "deleted or replaced since the process started"
+								     : strerror(-file->error));
+	finding_set_effect(ret, "probing reads it from memory: its functions may have no names");
 	if (!HAS_CAPABILITY(&facts->rights, CAPABILITY_SYS_ADMIN))
-		say_remedy(ret, true, "%s record --pid %d",
-			   facts->rights.program[0] ? facts->rights.program : "probing", (int)facts->process.pid);
+		finding_set_remedy(ret, true, "%s record --pid %d",
+				   facts->rights.program[0] ? facts->rights.program : "probing",
+				   (int)facts->process.pid);
 }
 
 static void run_executable(const struct facts *facts, struct doctor_finding *ret)
@@ -93,7 +94,7 @@ static void run_executable(const struct facts *facts, struct doctor_finding *ret
 static void run_interpreter(const struct facts *facts, struct doctor_finding *ret)
 {
 	if (facts->process.memory_error >= 0 && facts->process.python_error < 0) {
-		say_found(ret, DOCTOR_MISSING, "none was found");
+		finding_set_state(ret, DOCTOR_MISSING, "none was found");
 		return;
 	}
 	judge_file(facts, &facts->process.interpreter, ret);
@@ -104,30 +105,30 @@ static void run_debug(const struct facts *facts, struct doctor_finding *ret)
 	const struct facts_process *process = &facts->process;
 	const struct facts_file *file = process->interpreter.path[0] ? &process->interpreter : &process->executable;
 
-	if (say_unreadable(process, ret))
+	if (is_memory_unreadable(process, ret))
 		return;
 	if (file->path[0] && file->has_debug) {
-		say_found(ret, DOCTOR_OK, "%s has its debug information", file_name(file->path));
+		finding_set_state(ret, DOCTOR_OK, "%s has its debug information", file_name(file->path));
 		return;
 	}
-	say_found(ret, DOCTOR_LIMITED, "none for %s", file->path[0] ? file_name(file->path) : "it");
-	say_means(ret, "builtins have names, but its C functions have no lines");
+	finding_set_state(ret, DOCTOR_LIMITED, "none for %s", file->path[0] ? file_name(file->path) : "it");
+	finding_set_effect(ret, "builtins have names, but its C functions have no lines");
 }
 
 static void run_generated(const struct facts *facts, struct doctor_finding *ret)
 {
 	const struct facts_process *process = &facts->process;
 
-	if (say_unreadable(process, ret))
+	if (is_memory_unreadable(process, ret))
 		return;
 	if (process->n_generated == 0) {
-		say_found(ret, DOCTOR_OK, "it has none");
+		finding_set_state(ret, DOCTOR_OK, "it has none");
 	} else if (process->has_perf_map || process->has_jitdump) {
-		say_found(ret, DOCTOR_OK, "%zu mappings, with symbols in %s", process->n_generated,
-			  process->has_jitdump ? "a jitdump file" : "a perf map");
+		finding_set_state(ret, DOCTOR_OK, "%zu mappings, with symbols in %s", process->n_generated,
+				  process->has_jitdump ? "a jitdump file" : "a perf map");
 	} else {
-		say_found(ret, DOCTOR_LIMITED, "%zu mappings, without symbols", process->n_generated);
-		say_means(ret, "code of the JIT is [anonymous code]; all Python frames are shown");
+		finding_set_state(ret, DOCTOR_LIMITED, "%zu mappings, without symbols", process->n_generated);
+		finding_set_effect(ret, "code of the JIT is [anonymous code]; all Python frames are shown");
 	}
 }
 
@@ -135,14 +136,14 @@ static void run_loops(const struct facts *facts, struct doctor_finding *ret)
 {
 	const struct facts_process *process = &facts->process;
 
-	if (say_unreadable(process, ret))
+	if (is_memory_unreadable(process, ret))
 		return;
 	if (process->n_tasks > 0)
-		say_found(ret, DOCTOR_OK, "%zu tasks of %zu event loops can be read", process->n_tasks,
-			  process->n_loops);
+		finding_set_state(ret, DOCTOR_OK, "%zu tasks of %zu event loops can be read", process->n_tasks,
+				  process->n_loops);
 	else
-		say_found(ret, DOCTOR_OK, "%s",
-			  process->has_asyncio ? "asyncio is loaded, and no task waits" : "none runs");
+		finding_set_state(ret, DOCTOR_OK, "%s",
+				  process->has_asyncio ? "asyncio is loaded, and no task waits" : "none runs");
 }
 
 static const struct doctor_check checks[] = {

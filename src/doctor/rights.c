@@ -32,15 +32,15 @@ static void run_capabilities(const struct facts *facts, struct doctor_finding *r
 	list_capabilities(facts, true, have, sizeof have);
 	list_capabilities(facts, false, lack, sizeof lack);
 	if (!lack[0]) {
-		say_found(ret, facts->rights.in_user_namespace ? DOCTOR_LIMITED : DOCTOR_OK, "%s", have);
+		finding_set_state(ret, facts->rights.in_user_namespace ? DOCTOR_LIMITED : DOCTOR_OK, "%s", have);
 		if (facts->rights.in_user_namespace)
-			say_means(ret, "in this user namespace they have no effect on events and BPF");
+			finding_set_effect(ret, "in this user namespace they have no effect on events and BPF");
 		return;
 	}
-	say_found(ret, DOCTOR_LIMITED, "uid %u has %s; not %s", (unsigned)facts->rights.uid, have[0] ? have : "none",
-		  lack);
-	say_means(ret, "only your own processes can be read");
-	say_setcap(facts, ret);
+	finding_set_state(ret, DOCTOR_LIMITED, "uid %u has %s; not %s", (unsigned)facts->rights.uid,
+			  have[0] ? have : "none", lack);
+	finding_set_effect(ret, "only your own processes can be read");
+	finding_suggest_setcap(facts, ret);
 }
 
 static void run_seccomp(const struct facts *facts, struct doctor_finding *ret)
@@ -58,17 +58,17 @@ static void run_seccomp(const struct facts *facts, struct doctor_finding *ret)
 		if (facts->rights.is_filtered[i] && used < sizeof list)
 			used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", names[i]);
 	if (!list[0]) {
-		say_found(ret, DOCTOR_OK, "%s",
-			  facts->rights.has_filter ? "a filter that allows the needed calls" : "no filter");
+		finding_set_state(ret, DOCTOR_OK, "%s",
+				  facts->rights.has_filter ? "a filter that allows the needed calls" : "no filter");
 		return;
 	}
-	say_found(ret, facts->rights.is_filtered[CALL_PROCESS_VM_READV] ? DOCTOR_MISSING : DOCTOR_LIMITED,
-		  "%s forbids %s", facts->rights.has_filter ? "a filter" : "something", list);
-	say_means(ret, "%s",
-		  facts->rights.is_filtered[CALL_PROCESS_VM_READV]
-			  ? "memory of processes cannot be read: no Python frames"
-			  : "see the checks of the forbidden calls");
-	say_remedy(ret, false, CONTAINER_REMEDY);
+	finding_set_state(ret, facts->rights.is_filtered[CALL_PROCESS_VM_READV] ? DOCTOR_MISSING : DOCTOR_LIMITED,
+			  "%s forbids %s", facts->rights.has_filter ? "a filter" : "something", list);
+	finding_set_effect(ret, "%s",
+			   facts->rights.is_filtered[CALL_PROCESS_VM_READV]
+				   ? "memory of processes cannot be read: no Python frames"
+				   : "see the checks of the forbidden calls");
+	finding_set_remedy(ret, false, CONTAINER_REMEDY);
 }
 
 static void run_ptrace_scope(const struct facts *facts, struct doctor_finding *ret)
@@ -76,16 +76,18 @@ static void run_ptrace_scope(const struct facts *facts, struct doctor_finding *r
 	long scope = facts->rights.ptrace_scope;
 
 	if (scope <= 0 || (scope < 3 && HAS_CAPABILITY(&facts->rights, CAPABILITY_SYS_PTRACE))) {
-		say_found(ret, DOCTOR_OK, scope <= 0 ? "%ld" : "%ld, without effect: you have CAP_SYS_PTRACE", scope);
+		finding_set_state(ret, DOCTOR_OK, scope <= 0 ? "%ld" : "%ld, without effect: you have CAP_SYS_PTRACE",
+				  scope);
 	} else if (scope >= 3) {
-		say_found(ret, DOCTOR_MISSING, "%ld: the kernel forbids reading processes until the next boot", scope);
-		say_means(ret, "record and backtrace work on no process");
+		finding_set_state(ret, DOCTOR_MISSING, "%ld: the kernel forbids reading processes until the next boot",
+				  scope);
+		finding_set_effect(ret, "record and backtrace work on no process");
 	} else {
-		say_found(ret, DOCTOR_LIMITED, "%ld: %s", scope,
-			  scope == 1 ? "your own children only" : "administrators only");
-		say_means(ret, scope == 1 ? "record -- CMD works; record --pid and backtrace do not"
-					  : "record and backtrace do not work");
-		say_remedy(ret, true, "sysctl kernel.yama.ptrace_scope=0");
+		finding_set_state(ret, DOCTOR_LIMITED, "%ld: %s", scope,
+				  scope == 1 ? "your own children only" : "administrators only");
+		finding_set_effect(ret, scope == 1 ? "record -- CMD works; record --pid and backtrace do not"
+						   : "record and backtrace do not work");
+		finding_set_remedy(ret, true, "sysctl kernel.yama.ptrace_scope=0");
 	}
 }
 
@@ -94,16 +96,16 @@ static void run_namespaces(const struct facts *facts, struct doctor_finding *ret
 	const struct facts_rights *rights = &facts->rights;
 
 	if (!rights->in_pid_namespace && !rights->in_user_namespace && !rights->in_container) {
-		say_found(ret, DOCTOR_OK, "those of the machine");
+		finding_set_state(ret, DOCTOR_OK, "those of the machine");
 		return;
 	}
-	say_found(ret, DOCTOR_LIMITED, "in %s%s%s", rights->in_container ? "a container" : "a namespace",
-		  rights->in_pid_namespace ? ", process ids are its own" : "",
-		  rights->in_user_namespace ? ", users are its own" : "");
-	say_means(ret, "%s",
-		  rights->in_pid_namespace || rights->in_user_namespace
-			  ? "no --source bpf here; run probing on the host"
-			  : "the container's options decide");
+	finding_set_state(ret, DOCTOR_LIMITED, "in %s%s%s", rights->in_container ? "a container" : "a namespace",
+			  rights->in_pid_namespace ? ", process ids are its own" : "",
+			  rights->in_user_namespace ? ", users are its own" : "");
+	finding_set_effect(ret, "%s",
+			   rights->in_pid_namespace || rights->in_user_namespace
+				   ? "no --source bpf here; run probing on the host"
+				   : "the container's options decide");
 }
 
 static const struct doctor_check checks[] = {

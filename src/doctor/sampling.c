@@ -27,18 +27,20 @@ static uint64_t descriptors_needed(const struct facts *facts)
 	return (n_threads + 1) * facts->machine.n_cpus + OTHER_DESCRIPTORS;
 }
 
-static void say_perf_remedy(const struct facts *facts, int error, struct doctor_finding *ret)
+static void set_sampling_remedy(const struct facts *facts, int error, struct doctor_finding *ret)
 {
 	if (is_filtered(facts))
-		say_remedy(ret, false, CONTAINER_REMEDY);
+		finding_set_remedy(ret, false, CONTAINER_REMEDY);
 	else if (error == -EMFILE)
-		say_remedy(ret, true, "prlimit --pid $$ --nofile=%llu", (unsigned long long)descriptors_needed(facts));
+		finding_set_remedy(ret, true, "prlimit --pid $$ --nofile=%llu",
+				   (unsigned long long)descriptors_needed(facts));
 	else if (error == -ENOBUFS)
-		say_remedy(ret, true, "sysctl kernel.perf_event_mlock_kb=%ld", MAX(facts->machine.mlock_kib, 0) + 516);
+		finding_set_remedy(ret, true, "sysctl kernel.perf_event_mlock_kb=%ld",
+				   MAX(facts->machine.mlock_kib, 0) + 516);
 	else if (facts->machine.paranoid >= 3)
-		say_remedy(ret, true, "sysctl kernel.perf_event_paranoid=2");
+		finding_set_remedy(ret, true, "sysctl kernel.perf_event_paranoid=2");
 	else
-		say_setcap(facts, ret);
+		finding_suggest_setcap(facts, ret);
 }
 
 static void run_perf_event(const struct facts *facts, struct doctor_finding *ret)
@@ -46,16 +48,16 @@ static void run_perf_event(const struct facts *facts, struct doctor_finding *ret
 	const struct tried_sampling *tried = &facts->machine.sampling;
 
 	if (tried->error == 0) {
-		say_found(ret, DOCTOR_OK, "opened one on each of %u CPUs", facts->machine.n_cpus);
+		finding_set_state(ret, DOCTOR_OK, "opened one on each of %u CPUs", facts->machine.n_cpus);
 		return;
 	}
-	say_found(ret, DOCTOR_MISSING, "perf_event_open is refused: %s%s", strerror(-tried->error),
-		  is_filtered(facts) ? " (a seccomp filter)"
-		  : has_perfmon(facts) && facts->rights.in_user_namespace
-			  ? " (capabilities of a user namespace do not count)"
-			  : "");
-	say_means(ret, "Python frames are read from memory on a timer (--source poll): no native frames");
-	say_perf_remedy(facts, tried->error, ret);
+	finding_set_state(ret, DOCTOR_MISSING, "perf_event_open is refused: %s%s", strerror(-tried->error),
+			  is_filtered(facts) ? " (a seccomp filter)"
+			  : has_perfmon(facts) && facts->rights.in_user_namespace
+				  ? " (capabilities of a user namespace do not count)"
+				  : "");
+	finding_set_effect(ret, "Python frames are read from memory on a timer (--source poll): no native frames");
+	set_sampling_remedy(facts, tried->error, ret);
 }
 
 static void run_paranoid(const struct facts *facts, struct doctor_finding *ret)
@@ -70,18 +72,18 @@ static void run_paranoid(const struct facts *facts, struct doctor_finding *ret)
 			  facts->machine.sampling.error != -EACCES);
 
 	if (is_exempt) {
-		say_found(ret, DOCTOR_OK, "%ld, without effect: you have CAP_PERFMON", level);
+		finding_set_state(ret, DOCTOR_OK, "%ld, without effect: you have CAP_PERFMON", level);
 	} else if (level <= 1) {
-		say_found(ret, DOCTOR_OK, "%ld: your own processes, kernel included", level);
+		finding_set_state(ret, DOCTOR_OK, "%ld: your own processes, kernel included", level);
 	} else if (level == 2) {
-		say_found(ret, DOCTOR_LIMITED, "2: your own processes, without the kernel");
-		say_means(ret, "not permitted; user time of your own processes is");
-		say_remedy(ret, true, "sysctl kernel.perf_event_paranoid=1");
+		finding_set_state(ret, DOCTOR_LIMITED, "2: your own processes, without the kernel");
+		finding_set_effect(ret, "not permitted; user time of your own processes is");
+		finding_set_remedy(ret, true, "sysctl kernel.perf_event_paranoid=1");
 	} else {
-		say_found(ret, DOCTOR_MISSING, "%ld: root alone%s", level,
-			  has_perfmon(facts) ? ", CAP_PERFMON is not enough" : "");
-		say_means(ret, "not permitted; your own processes have no native frames");
-		say_remedy(ret, true, "sysctl kernel.perf_event_paranoid=2");
+		finding_set_state(ret, DOCTOR_MISSING, "%ld: root alone%s", level,
+				  has_perfmon(facts) ? ", CAP_PERFMON is not enough" : "");
+		finding_set_effect(ret, "not permitted; your own processes have no native frames");
+		finding_set_remedy(ret, true, "sysctl kernel.perf_event_paranoid=2");
 	}
 }
 
@@ -93,20 +95,20 @@ static void run_rings(const struct facts *facts, struct doctor_finding *ret)
 	if (facts->rights.memlock_bytes != UINT64_MAX)
 		snprintf(memlock, sizeof memlock, "%llu KiB", (unsigned long long)facts->rights.memlock_bytes / 1024);
 	if (tried->error < 0) {
-		say_found(ret, tried->error == -ENOBUFS ? DOCTOR_MISSING : DOCTOR_LIMITED,
-			  "none could be created; perf_event_mlock_kb is %ld, ulimit -l %s", facts->machine.mlock_kib,
-			  memlock);
+		finding_set_state(ret, tried->error == -ENOBUFS ? DOCTOR_MISSING : DOCTOR_LIMITED,
+				  "none could be created; perf_event_mlock_kb is %ld, ulimit -l %s",
+				  facts->machine.mlock_kib, memlock);
 		if (tried->error == -ENOBUFS)
-			say_perf_remedy(facts, tried->error, ret);
+			set_sampling_remedy(facts, tried->error, ret);
 		return;
 	}
-	say_found(ret, tried->rings_are_small ? DOCTOR_LIMITED : DOCTOR_OK,
-		  "%zu KiB per CPU; perf_event_mlock_kb is %ld, ulimit -l %s", tried->ring_bytes / 1024,
-		  facts->machine.mlock_kib, memlock);
+	finding_set_state(ret, tried->rings_are_small ? DOCTOR_LIMITED : DOCTOR_OK,
+			  "%zu KiB per CPU; perf_event_mlock_kb is %ld, ulimit -l %s", tried->ring_bytes / 1024,
+			  facts->machine.mlock_kib, memlock);
 	if (!tried->rings_are_small)
 		return;
-	say_means(ret, "bursts of samples may be lost (and are counted)");
-	say_remedy(ret, true, "sysctl kernel.perf_event_mlock_kb=4100");
+	finding_set_effect(ret, "bursts of samples may be lost (and are counted)");
+	finding_set_remedy(ret, true, "sysctl kernel.perf_event_mlock_kb=4100");
 }
 
 static void run_descriptors(const struct facts *facts, struct doctor_finding *ret)
@@ -114,14 +116,14 @@ static void run_descriptors(const struct facts *facts, struct doctor_finding *re
 	uint64_t needed = descriptors_needed(facts), hard = facts->rights.descriptors_hard;
 	bool is_enough = needed <= hard;
 
-	say_found(ret, is_enough ? DOCTOR_OK : DOCTOR_LIMITED, "at most %llu (ulimit -Hn); %s takes about %llu",
-		  (unsigned long long)hard,
-		  facts->process.is == PROCESS_THERE ? "this process" : "a process of 200 threads",
-		  (unsigned long long)needed);
+	finding_set_state(ret, is_enough ? DOCTOR_OK : DOCTOR_LIMITED, "at most %llu (ulimit -Hn); %s takes about %llu",
+			  (unsigned long long)hard,
+			  facts->process.is == PROCESS_THERE ? "this process" : "a process of 200 threads",
+			  (unsigned long long)needed);
 	if (is_enough)
 		return;
-	say_means(ret, "more threads than these are sampled by --source bpf or poll only");
-	say_remedy(ret, true, "prlimit --pid $$ --nofile=%llu", (unsigned long long)needed);
+	finding_set_effect(ret, "more threads than these are sampled by --source bpf or poll only");
+	finding_set_remedy(ret, true, "prlimit --pid $$ --nofile=%llu", (unsigned long long)needed);
 }
 
 static void run_bpf(const struct facts *facts, struct doctor_finding *ret)
@@ -129,17 +131,18 @@ static void run_bpf(const struct facts *facts, struct doctor_finding *ret)
 	const struct facts_machine *machine = &facts->machine;
 
 	if (machine->bpf_error == 0) {
-		say_found(ret, DOCTOR_OK, "the program is loaded and attached");
+		finding_set_state(ret, DOCTOR_OK, "the program is loaded and attached");
 		return;
 	}
-	say_found(ret, DOCTOR_MISSING, "%s",
-		  machine->bpf_error == -EPROTONOSUPPORT ? machine->bpf_reason : "takes perf_event, see there");
-	say_means(ret, "Python frames are read directly after a sample instead of inside the interrupt: some are "
-		       "approximate");
+	finding_set_state(ret, DOCTOR_MISSING, "%s",
+			  machine->bpf_error == -EPROTONOSUPPORT ? machine->bpf_reason : "takes perf_event, see there");
+	finding_set_effect(ret,
+			   "Python frames are read directly after a sample instead of inside the interrupt: some are "
+			   "approximate");
 	if (strstr(machine->bpf_reason, "needs a build"))
-		say_remedy(ret, false, "meson configure build -Dbpf=enabled");
+		finding_set_remedy(ret, false, "meson configure build -Dbpf=enabled");
 	else if (strstr(machine->bpf_reason, "CAP_BPF"))
-		say_setcap(facts, ret);
+		finding_suggest_setcap(facts, ret);
 }
 
 static void run_direct_map(const struct facts *facts, struct doctor_finding *ret)
@@ -147,20 +150,20 @@ static void run_direct_map(const struct facts *facts, struct doctor_finding *ret
 	const struct facts_machine *machine = &facts->machine;
 
 	if (machine->bpf_error == 0 && machine->direct_error == 0) {
-		say_found(ret, DOCTOR_OK, "memory is read by page tables");
+		finding_set_state(ret, DOCTOR_OK, "memory is read by page tables");
 		return;
 	}
 	if (machine->bpf_error < 0)
-		say_found(ret, DOCTOR_LIMITED, "not tested: it needs bpf, see there");
+		finding_set_state(ret, DOCTOR_LIMITED, "not tested: it needs bpf, see there");
 	else if (machine->direct_error == -ECANCELED)
-		say_found(ret, DOCTOR_LIMITED,
-			  "memory is copied by the kernel: PROBING_DIRECT_MAP=0 is in the environment");
+		finding_set_state(ret, DOCTOR_LIMITED,
+				  "memory is copied by the kernel: PROBING_DIRECT_MAP=0 is in the environment");
 	else
-		say_found(
+		finding_set_state(
 			ret, DOCTOR_LIMITED,
 			"memory is copied by the kernel: page tables take x86-64, Linux 6.2 and CONFIG_DEBUG_INFO_BTF (%s)",
 			strerror(-machine->direct_error));
-	say_means(ret, "a sample takes some microseconds more, and is as exact");
+	finding_set_effect(ret, "a sample takes some microseconds more, and is as exact");
 }
 
 static void run_switches(const struct facts *facts, struct doctor_finding *ret)
@@ -168,22 +171,22 @@ static void run_switches(const struct facts *facts, struct doctor_finding *ret)
 	const struct facts_machine *machine = &facts->machine;
 
 	if (machine->bpf_error == 0 && machine->switches_error == 0) {
-		say_found(ret, DOCTOR_OK, "traced by a BPF program");
+		finding_set_state(ret, DOCTOR_OK, "traced by a BPF program");
 		return;
 	}
 	if (machine->sampling.error < 0) {
-		say_found(ret, DOCTOR_MISSING, "need perf_event, see there");
-		say_means(ret, "not here: --source poll does not see them");
+		finding_set_state(ret, DOCTOR_MISSING, "need perf_event, see there");
+		finding_set_effect(ret, "not here: --source poll does not see them");
 		return;
 	}
 	if (machine->bpf_error < 0)
-		say_found(ret, DOCTOR_LIMITED, "traced by perf events; a BPF program needs bpf, see there");
+		finding_set_state(ret, DOCTOR_LIMITED, "traced by perf events; a BPF program needs bpf, see there");
 	else
-		say_found(
+		finding_set_state(
 			ret, DOCTOR_LIMITED,
 			"traced by perf events; a BPF program needs Linux 5.18 or later with CONFIG_DEBUG_INFO_BTF (%s)",
 			strerror(-machine->switches_error));
-	say_means(ret, "each costs the threads several times as much");
+	finding_set_effect(ret, "each costs the threads several times as much");
 }
 
 static void run_counters(const struct facts *facts, struct doctor_finding *ret)
@@ -191,16 +194,16 @@ static void run_counters(const struct facts *facts, struct doctor_finding *ret)
 	int error = facts->machine.counters_error;
 
 	if (error == 0) {
-		say_found(ret, DOCTOR_OK, "cycles can be counted");
+		finding_set_state(ret, DOCTOR_OK, "cycles can be counted");
 		return;
 	}
-	say_means(ret, "not here; samples by time need none of them");
+	finding_set_effect(ret, "not here; samples by time need none of them");
 	if (error == -ENOENT || error == -EOPNOTSUPP || error == -ENODEV) {
-		say_found(ret, DOCTOR_MISSING, "the processor's are not there, as in most virtual machines");
+		finding_set_state(ret, DOCTOR_MISSING, "the processor's are not there, as in most virtual machines");
 		return;
 	}
-	say_found(ret, DOCTOR_MISSING, "refused: %s", strerror(-error));
-	say_perf_remedy(facts, error, ret);
+	finding_set_state(ret, DOCTOR_MISSING, "refused: %s", strerror(-error));
+	set_sampling_remedy(facts, error, ret);
 }
 
 static void run_tracefs(const struct facts *facts, struct doctor_finding *ret)
@@ -208,15 +211,17 @@ static void run_tracefs(const struct facts *facts, struct doctor_finding *ret)
 	const struct facts_machine *machine = &facts->machine;
 
 	if (machine->reads_tracefs) {
-		say_found(ret, DOCTOR_OK, "mounted and readable");
+		finding_set_state(ret, DOCTOR_OK, "mounted and readable");
 		return;
 	}
-	say_means(ret, "not here; samples by time need none of them");
-	say_found(ret, DOCTOR_MISSING, "%s", machine->has_tracefs ? "mounted, but you may not read it" : "not mounted");
+	finding_set_effect(ret, "not here; samples by time need none of them");
+	finding_set_state(ret, DOCTOR_MISSING, "%s",
+			  machine->has_tracefs ? "mounted, but you may not read it" : "not mounted");
 	if (machine->has_tracefs)
-		say_remedy(ret, true, "mount -o remount,mode=755,gid=%u /sys/kernel/tracing", facts->rights.gid);
+		finding_set_remedy(ret, true, "mount -o remount,mode=755,gid=%u /sys/kernel/tracing",
+				   facts->rights.gid);
 	else
-		say_remedy(ret, true, "mount -t tracefs nodev /sys/kernel/tracing");
+		finding_set_remedy(ret, true, "mount -t tracefs nodev /sys/kernel/tracing");
 }
 
 static const struct doctor_check checks[] = {
