@@ -64,7 +64,7 @@ void compare_format(const struct compare *compare, double value, char *to, size_
 		format_scaled(value, times, N_ELEMENTS(times), 1e-9, to, n_bytes);
 }
 
-void say_change(const struct estimate *estimate, char *to, size_t n_bytes)
+void format_change(const struct estimate *estimate, char *to, size_t n_bytes)
 {
 	if (!estimate->is_known)
 		snprintf(to, n_bytes, "~");
@@ -76,7 +76,7 @@ void say_change(const struct estimate *estimate, char *to, size_t n_bytes)
 		snprintf(to, n_bytes, "%+.1f %%", 100 * estimate->change);
 }
 
-void say_interval(const struct estimate *estimate, char *to, size_t n_bytes)
+void format_interval(const struct estimate *estimate, char *to, size_t n_bytes)
 {
 	if (!isfinite(estimate->low) || !isfinite(estimate->high) || estimate->head <= 0)
 		to[0] = '\0';
@@ -89,7 +89,7 @@ static size_t first_of(const struct compare *compare, enum side side)
 	return side == SIDE_BASE ? 0 : compare->n_side[SIDE_BASE];
 }
 
-const char *say_outcome(enum outcome outcome)
+const char *outcome_text(enum outcome outcome)
 {
 	static const char *const words[] = {
 		[OUTCOME_PASSED] = "passed",
@@ -100,7 +100,7 @@ const char *say_outcome(enum outcome outcome)
 	return words[outcome];
 }
 
-void say_finding(const struct compare *compare, const struct compare_finding *finding, FILE *out)
+void print_finding(const struct compare *compare, const struct compare_finding *finding, FILE *out)
 {
 	struct compare time = { .options.per = PER_RUN };
 	const struct compare *unit = finding->is_wall ? &time : compare;
@@ -109,7 +109,7 @@ void say_finding(const struct compare *compare, const struct compare_finding *fi
 	if (finding->has_estimate) {
 		compare_format(unit, finding->estimate.base, base, sizeof base);
 		compare_format(unit, finding->estimate.head, head, sizeof head);
-		say_interval(&finding->estimate, interval, sizeof interval);
+		format_interval(&finding->estimate, interval, sizeof interval);
 		fprintf(out, "%s to %s", base, head);
 		if (finding->estimate.base > 0)
 			fprintf(out, ", %+.1f %%", 100 * finding->estimate.change);
@@ -128,7 +128,7 @@ static size_t file_bytes(const char *name)
 											     : strlen(name);
 }
 
-void say_runs(const struct compare *compare, enum side side, FILE *out)
+void print_runs(const struct compare *compare, enum side side, FILE *out)
 {
 	const struct compare_run *runs = &compare->runs[first_of(compare, side)];
 	const char *last = "";
@@ -166,7 +166,7 @@ static bool has_no_rest(const struct compare *compare)
 	return false;
 }
 
-static void say_differences(const struct compare *compare, const char *prefix, FILE *out)
+static void print_differences(const struct compare *compare, const char *prefix, FILE *out)
 {
 	for (size_t field = 0; field < N_ABOUT; field++) {
 		const char *base, *head;
@@ -177,11 +177,11 @@ static void say_differences(const struct compare *compare, const char *prefix, F
 	}
 }
 
-void say_remarks(const struct compare *compare, const char *prefix, FILE *out)
+void print_remarks(const struct compare *compare, const char *prefix, FILE *out)
 {
 	size_t n = count_ambiguous(compare);
 
-	say_differences(compare, prefix, out);
+	print_differences(compare, prefix, out);
 	if (compare->n_side[SIDE_BASE] + compare->n_side[SIDE_HEAD] == 2)
 		fprintf(out,
 			"%sone run each: the variation between runs is unknown; changes are significant between these "
@@ -210,7 +210,7 @@ char *compare_title(const struct compare_function *function)
 	return title;
 }
 
-void say_path(const struct compare *compare, uint32_t node, FILE *out)
+void print_path(const struct compare *compare, uint32_t node, FILE *out)
 {
 	uint32_t depth = 0;
 
@@ -225,7 +225,7 @@ void say_path(const struct compare *compare, uint32_t node, FILE *out)
 	}
 }
 
-size_t say_rows(size_t n, unsigned max_rows)
+size_t row_limit(size_t n, unsigned max_rows)
 {
 	return max_rows > 0 ? MIN(n, (size_t)max_rows) : n;
 }

@@ -6,29 +6,29 @@
 #include "src/compare/compare.h"
 
 /*
- * say_change - "+10.8 %", "new", "gone"; "~" for no significant change.
- * say_interval - "[+8.1, +13.4] %", "" if there is none.
+ * format_change - "+10.8 %", "new", "gone"; "~" for no significant change.
+ * format_interval - "[+8.1, +13.4] %", "" if there is none.
  * @to: at least 48 bytes.
  */
-void say_change(const struct estimate *estimate, char *to, size_t n_bytes);
-void say_interval(const struct estimate *estimate, char *to, size_t n_bytes);
+void format_change(const struct estimate *estimate, char *to, size_t n_bytes);
+void format_interval(const struct estimate *estimate, char *to, size_t n_bytes);
 
 /* "passed", "cannot tell", "REGRESSED". */
-const char *say_outcome(enum outcome outcome);
+const char *outcome_text(enum outcome outcome);
 
 /* "102 ms to 113 ms, +10.8 % [+8.1, +13.4] %, p 0.001; why" */
-void say_finding(const struct compare *compare, const struct compare_finding *finding, FILE *out);
+void print_finding(const struct compare *compare, const struct compare_finding *finding, FILE *out);
 
 /* "10 runs of base.db, other.db" of a side. */
-void say_runs(const struct compare *compare, enum side side, FILE *out);
+void print_runs(const struct compare *compare, enum side side, FILE *out);
 
 /* Remarks for the reader, one sentence a line: differences of the runs, inconclusive parts. Each after prefix. */
-void say_remarks(const struct compare *compare, const char *prefix, FILE *out);
+void print_remarks(const struct compare *compare, const char *prefix, FILE *out);
 
 /* A stack's functions, outermost first, separated by ";". */
-void say_path(const struct compare *compare, uint32_t node, FILE *out);
+void print_path(const struct compare *compare, uint32_t node, FILE *out);
 
 /* Number of rows of a table to write: as requested, without those that have no information. */
-size_t say_rows(size_t n, unsigned max_rows);
+size_t row_limit(size_t n, unsigned max_rows);
 
 #endif

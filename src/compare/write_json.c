@@ -89,7 +89,7 @@ static int put_path(struct json *json, const struct compare *compare, uint32_t n
 
 	if (!out)
 		return -ENOMEM;
-	say_path(compare, node, out);
+	print_path(compare, node, out);
 	if (fclose(out) != 0)
 		return -ENOMEM;
 	to_json_put_text(json, "stack", text);

@@ -59,7 +59,7 @@ static int put_remarks(const struct compare *compare, FILE *out)
 
 	if (!lines)
 		return -ENOMEM;
-	say_remarks(compare, "", lines);
+	print_remarks(compare, "", lines);
 	if (fclose(lines) != 0)
 		return -ENOMEM;
 	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
@@ -76,8 +76,8 @@ static void put_estimate(const struct compare *compare, const struct estimate *e
 
 	compare_format(compare, estimate->base, base, sizeof base);
 	compare_format(compare, estimate->head, head, sizeof head);
-	say_change(estimate, change, sizeof change);
-	say_interval(estimate, interval, sizeof interval);
+	format_change(estimate, change, sizeof change);
+	format_interval(estimate, interval, sizeof interval);
 	fprintf(out, " %s | %s | %s%s%s |", base, head, strcmp(change, "~") == 0 ? "\\~" : change,
 		estimate->is_known && interval[0] ? " " : "", estimate->is_known ? interval : "");
 }
@@ -138,10 +138,10 @@ static int put_verdict(const struct compare *compare, const struct compare_verdi
 		if (!said)
 			return -ENOMEM;
 		fprintf(said, "%s%s", finding->subject, finding->has_estimate || finding->why ? ": " : "");
-		say_finding(compare, finding, said);
+		print_finding(compare, finding, said);
 		if (fclose(said) != 0)
 			return -ENOMEM;
-		fprintf(out, "- %s ", say_outcome(finding->outcome));
+		fprintf(out, "- %s ", outcome_text(finding->outcome));
 		if (finding->rule)
 			put_code(out, finding->rule->text);
 		fputs(finding->rule ? ", " : "", out);
@@ -160,14 +160,14 @@ static int put_title(const struct compare *compare, const struct compare_verdict
 		fprintf(out, "### Profile: %zu %s changed\n\n", n_known, have);
 		return 0;
 	}
-	fprintf(out, "### Profile: %s\n\n", say_outcome(verdict->outcome));
+	fprintf(out, "### Profile: %s\n\n", outcome_text(verdict->outcome));
 	return put_verdict(compare, verdict, out);
 }
 
 int compare_write_markdown(const struct compare *compare, const struct compare_verdict *verdict,
 			   const struct compare_look *look, FILE *out)
 {
-	size_t n_known = count_known(compare), n = say_rows(n_known, look->max_rows);
+	size_t n_known = count_known(compare), n = row_limit(n_known, look->max_rows);
 	int r;
 
 	r = put_title(compare, verdict, n_known, out);

@@ -62,9 +62,9 @@ static char *make_note(const struct compare *compare)
 
 	if (!out)
 		return NULL;
-	say_runs(compare, SIDE_HEAD, out);
+	print_runs(compare, SIDE_HEAD, out);
 	fputs(" against ", out);
-	say_runs(compare, SIDE_BASE, out);
+	print_runs(compare, SIDE_BASE, out);
 	fprintf(out, " · %s", compare_quantity(compare));
 	if (fclose(out) != 0) {
 		free(text);

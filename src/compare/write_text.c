@@ -41,7 +41,7 @@ static void put_change(const struct writing *writing, const struct estimate *est
 	bool is_coloured = writing->look->colour && estimate->is_known;
 	char text[MAX_CELL];
 
-	say_change(estimate, text, sizeof text);
+	format_change(estimate, text, sizeof text);
 	if (is_coloured)
 		fputs(estimate->head > estimate->base ? grown : shrunk, writing->out);
 	put_right(writing, text, CHANGE_COLUMNS);
@@ -77,7 +77,7 @@ static int name_row(const struct compare *compare, const struct compare_row *row
 	if (!out)
 		return -ENOMEM;
 	if (row->node != 0)
-		say_path(compare, row->node, out);
+		print_path(compare, row->node, out);
 	else
 		fprintf(out, "%s%s%s%s", function->is_ambiguous ? "* " : "", function->name,
 			function->place[0] ? "  " : "", function->place);
@@ -112,7 +112,7 @@ static int put_row(const struct writing *writing, const struct compare_row *row)
 
 static int put_table(const struct writing *writing, const struct compare_row *rows, size_t n, const char *what)
 {
-	size_t n_shown = say_rows(n, writing->look->max_rows);
+	size_t n_shown = row_limit(n, writing->look->max_rows);
 	int r = 0;
 
 	fprintf(writing->out, "\n%*s%*s%*s%*s%*s%*s  %s\n", NUMBER_COLUMNS, "SELF", NUMBER_COLUMNS, "IS",
@@ -132,7 +132,7 @@ static void put_whole(const struct writing *writing, const char *name, const str
 	put_number(writing, estimate->base);
 	put_number(writing, estimate->head);
 	put_change(writing, estimate);
-	say_interval(estimate, interval, sizeof interval);
+	format_interval(estimate, interval, sizeof interval);
 	fprintf(writing->out, "  %s%s%s\n", name, interval[0] ? ", between " : "", interval);
 }
 
@@ -151,11 +151,11 @@ int compare_write_text(const struct compare *compare, const struct compare_look 
 	int r;
 
 	fputs("base  ", out);
-	say_runs(compare, SIDE_BASE, out);
+	print_runs(compare, SIDE_BASE, out);
 	fputs("\nhead  ", out);
-	say_runs(compare, SIDE_HEAD, out);
+	print_runs(compare, SIDE_HEAD, out);
 	fprintf(out, "\n%s; ~ no significant change\n", compare_quantity(compare));
-	say_remarks(compare, "note: ", out);
+	print_remarks(compare, "note: ", out);
 	fprintf(out, "\n%*s%*s%*s\n", NUMBER_COLUMNS, "WAS", NUMBER_COLUMNS, "IS", CHANGE_COLUMNS, "CHANGE");
 	if (compare_has_whole(compare))
 		put_whole(&writing, "total", &compare->whole);

@@ -9,21 +9,21 @@
 int compare_write_verdict(const struct compare *compare, const struct compare_verdict *verdict, FILE *out)
 {
 	fputs("base  ", out);
-	say_runs(compare, SIDE_BASE, out);
+	print_runs(compare, SIDE_BASE, out);
 	fputs("\nhead  ", out);
-	say_runs(compare, SIDE_HEAD, out);
+	print_runs(compare, SIDE_HEAD, out);
 	fprintf(out, "\n%s\n\n", compare_quantity(compare));
 	for (size_t i = 0; i < verdict->n_findings; i++) {
 		const struct compare_finding *finding = &verdict->findings[i];
 
-		fprintf(out, "%-12s  %s%s%s", say_outcome(finding->outcome), finding->rule ? finding->rule->text : "",
+		fprintf(out, "%-12s  %s%s%s", outcome_text(finding->outcome), finding->rule ? finding->rule->text : "",
 			finding->rule ? ": " : "", finding->subject);
 		if (finding->has_estimate || finding->why)
 			fputs(": ", out);
-		say_finding(compare, finding, out);
+		print_finding(compare, finding, out);
 		fputc('\n', out);
 	}
-	fprintf(out, "\n%s\n", say_outcome(verdict->outcome));
+	fprintf(out, "\n%s\n", outcome_text(verdict->outcome));
 	return ferror(out) ? -EIO : 0;
 }
 
@@ -53,7 +53,7 @@ static int put_case(const struct compare *compare, const struct compare_finding 
 
 	if (!said)
 		return -ENOMEM;
-	say_finding(compare, finding, said);
+	print_finding(compare, finding, said);
 	if (fclose(said) != 0)
 		return -ENOMEM;
 	fputs("  <testcase classname=\"", out);

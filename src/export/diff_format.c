@@ -29,7 +29,7 @@ bool diff_is_drawn(const struct diff_picture *picture, uint32_t box)
 	return box == 0 || (boxes[box].head > 0 && boxes[box].head >= boxes[0].head / DIFF_SMALLEST_SHARE);
 }
 
-void diff_say_change(const struct diff_picture *picture, const struct diff_box *box, FILE *out)
+void diff_write_change(const struct diff_picture *picture, const struct diff_box *box, FILE *out)
 {
 	char base[MAX_TEXT], head[MAX_TEXT];
 
@@ -50,7 +50,7 @@ void diff_say_change(const struct diff_picture *picture, const struct diff_box *
 		fputs(", not significant", out);
 }
 
-void diff_say_gone(const struct diff_picture *picture, FILE *out)
+void diff_write_removed(const struct diff_picture *picture, FILE *out)
 {
 	char text[MAX_TEXT];
 	double gone = 0;

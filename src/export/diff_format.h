@@ -14,9 +14,9 @@ int diff_shade(const struct diff_box *box);
 bool diff_is_drawn(const struct diff_picture *picture, uint32_t box);
 
 /* "0.12 % · 36.6 ms, was 30.1 ms: +21.6 %, which may be chance" */
-void diff_say_change(const struct diff_picture *picture, const struct diff_box *box, FILE *out);
+void diff_write_change(const struct diff_picture *picture, const struct diff_box *box, FILE *out);
 
 /* " · 12 ms of before is gone", or nothing. */
-void diff_say_gone(const struct diff_picture *picture, FILE *out);
+void diff_write_removed(const struct diff_picture *picture, FILE *out);
 
 #endif

@@ -175,7 +175,7 @@ static int put_says(const struct data *data)
 
 		if (!said)
 			return -ENOMEM;
-		diff_say_change(data->picture, box_at(data, i), said);
+		diff_write_change(data->picture, box_at(data, i), said);
 		fputs(i > 0 ? ",\n" : "", data->out);
 		r = put_said(said, &text, data->out);
 	}
@@ -192,7 +192,7 @@ static int put_note(const struct data *data)
 	if (!said)
 		return -ENOMEM;
 	fputs(data->picture->note, said);
-	diff_say_gone(data->picture, said);
+	diff_write_removed(data->picture, said);
 	if (data->n_left_out > 0)
 		fprintf(said, " · %zu boxes too small or too deep left out", data->n_left_out);
 	fputs("\"note\":", data->out);

@@ -146,7 +146,7 @@ static void put_tooltip(const struct layout *layout, const struct diff_box *box)
 		text_put_xml(layout->out, box->place);
 	}
 	fputc('\n', layout->out);
-	diff_say_change(layout->picture, box, layout->out);
+	diff_write_change(layout->picture, box, layout->out);
 	fputs("</title>", layout->out);
 }
 
@@ -240,7 +240,7 @@ static void put_head(const struct layout *layout)
 	text_put_xml_cut(out, picture->title, 70);
 	fprintf(out, "</text>\n<text class=\"note\" x=\"%d\" y=\"44\">", MARGIN);
 	text_put_xml(out, picture->note);
-	diff_say_gone(picture, out);
+	diff_write_removed(picture, out);
 	fputs("</text>\n", out);
 	put_legend(out);
 	fputs("</g>\n", out);
