@@ -35,14 +35,14 @@ static int __attribute__((format(printf, 3, 4))) say(char *to, int status, const
 	return status;
 }
 
-static int say_missing(const struct backtrace_options *look, char *to)
+static int format_missing(const struct backtrace_options *look, char *to)
 {
 	if (look->tid && backtrace_process_of(look->pid) == look->pid)
 		return say(to, EXIT_NO_INPUT, "process %d has no thread %d", (int)look->pid, (int)look->tid);
 	return say(to, EXIT_NO_INPUT, "there is no process %d, or it has just ended", (int)look->pid);
 }
 
-static int say_empty(pid_t pid, char *to)
+static int format_empty(pid_t pid, char *to)
 {
 	struct proc_stat stat;
 
@@ -56,7 +56,7 @@ static int say_empty(pid_t pid, char *to)
 	return say(to, EXIT_NO_INPUT, "process %d has just ended", (int)pid);
 }
 
-static int say_core(const struct backtrace_options *look, int error, char *to)
+static int format_core_error(const struct backtrace_options *look, int error, char *to)
 {
 	switch (error) {
 	case -ESRCH:
@@ -76,15 +76,15 @@ static int say_core(const struct backtrace_options *look, int error, char *to)
 	}
 }
 
-int backtrace_say_failure(const struct backtrace_options *look, int error, char *to)
+int backtrace_print_failure(const struct backtrace_options *look, int error, char *to)
 {
 	if (look->core)
-		return say_core(look, error, to);
+		return format_core_error(look, error, to);
 	switch (error) {
 	case -ESRCH:
-		return say_missing(look, to);
+		return format_missing(look, to);
 	case -ENODATA:
-		return say_empty(look->pid, to);
+		return format_empty(look->pid, to);
 	case -EPERM:
 	case -EACCES:
 		backtrace_explain(look->pid, to, SAY_BYTES);
@@ -104,7 +104,7 @@ static void print(void *data, const char *sentence)
 	cli_say("%s%s\n", (const char *)data, sentence);
 }
 
-void backtrace_say_shortcomings(const struct backtrace *backtrace, const char *whose)
+void backtrace_print_shortcomings(const struct backtrace *backtrace, const char *whose)
 {
 	backtrace_shortcomings(backtrace, print, (void *)whose);
 }

@@ -13,13 +13,13 @@ enum { SAY_BYTES = 1024 };
 pid_t backtrace_process_of(pid_t tid);
 
 /*
- * backtrace_say_failure - the sentence for an error of backtrace_take().
+ * backtrace_print_failure - the sentence for an error of backtrace_take().
  * @to: SAY_BYTES.
  * Returns the exit status that fits.
  */
-int backtrace_say_failure(const struct backtrace_options *look, int error, char *to);
+int backtrace_print_failure(const struct backtrace_options *look, int error, char *to);
 
 /* Prints on stderr. @whose: prefix of each line, "process 12: " if there are several; "". */
-void backtrace_say_shortcomings(const struct backtrace *backtrace, const char *whose);
+void backtrace_print_shortcomings(const struct backtrace *backtrace, const char *whose);
 
 #endif

@@ -362,7 +362,7 @@ static char *text_of_refused(const struct targets *targets, bool missing)
 static const char remedy[] = "run as root or with CAP_SYS_PTRACE and CAP_PERFMON, or, for your own processes, "
 			     "`sysctl kernel.yama.ptrace_scope=0`";
 
-void targets_say_refused(const struct targets *targets)
+void targets_print_refused(const struct targets *targets)
 {
 	CLEANUP(freep) char *missing = text_of_refused(targets, true), *refused = text_of_refused(targets, false);
 

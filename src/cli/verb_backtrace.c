@@ -187,10 +187,10 @@ static int look_at_one(struct backtrace_session *session, const struct options *
 
 	r = take(session, &options->look, &backtrace);
 	if (r < 0) {
-		r = backtrace_say_failure(&options->look, r, text);
+		r = backtrace_print_failure(&options->look, r, text);
 		return cli_fail(r, "%s", text);
 	}
-	backtrace_say_shortcomings(backtrace, "");
+	backtrace_print_shortcomings(backtrace, "");
 	return put(backtrace, NULL, options, output);
 }
 
@@ -207,11 +207,11 @@ static int look_at_relative(struct backtrace_session *session, const struct opti
 	look.pid = relative->pid;
 	snprintf(whose, sizeof whose, "process %d: ", (int)look.pid);
 	r = take(session, &look, &backtrace);
-	*failure = r < 0 ? backtrace_say_failure(&look, r, text) : EXIT_OK;
+	*failure = r < 0 ? backtrace_print_failure(&look, r, text) : EXIT_OK;
 	if (r < 0)
 		place.problem = text;
 	else
-		backtrace_say_shortcomings(backtrace, whose);
+		backtrace_print_shortcomings(backtrace, whose);
 	return put(backtrace, &place, options, output);
 }
 

@@ -199,7 +199,7 @@ static int run_all(struct bench *bench)
 }
 
 /* Print mean and spread: "412 ms +- 3 %". */
-static void say_times(const struct bench *bench, bool is_recorded)
+static void print_times(const struct bench *bench, bool is_recorded)
 {
 	double sum = 0, squares = 0, mean, spread;
 	size_t n = 0;
@@ -292,8 +292,8 @@ static int bench_in_folder(const struct options *options)
 	status = measure_all(&bench);
 	if (status == EXIT_OK && !options->place.quiet) {
 		cli_say("probing: wrote %s\n", out);
-		say_times(&bench, false);
-		say_times(&bench, true);
+		print_times(&bench, false);
+		print_times(&bench, true);
 	}
 	remove_recordings(&bench);
 	return progress_end(&bench.progress, status);

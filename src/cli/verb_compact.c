@@ -70,7 +70,7 @@ static bool show(void *data, const struct copy_progress *progress)
 	return progress_show(data, progress->what, progress->n_done, progress->n_all);
 }
 
-static void say_sizes(const char *path, int64_t before, int64_t after)
+static void print_sizes(const char *path, int64_t before, int64_t after)
 {
 	char was[16], is[16];
 
@@ -110,7 +110,7 @@ static int rewrite(const struct options *options, const struct inputs *sources, 
 	if (r < 0)
 		return inputs_fail_place(out, r);
 	if (!options->place.quiet)
-		say_sizes(out, before, bytes_of(out));
+		print_sizes(out, before, bytes_of(out));
 	return EXIT_OK;
 }
 

@@ -34,7 +34,7 @@ static const struct argp argp = {
 	       "  probing detach 4242\n",
 };
 
-static int say_goodbye(pid_t pid, struct agent_talk *talk)
+static int send_detach(pid_t pid, struct agent_talk *talk)
 {
 	struct message message;
 	int r;
@@ -85,7 +85,7 @@ static int run_detach(int argc, char **argv)
 		status = agent_open(pid, &state, &talk);
 	if (status != EXIT_OK)
 		return status;
-	status = say_goodbye(pid, &talk);
+	status = send_detach(pid, &talk);
 	agent_talk_end(&talk);
 	return status;
 }

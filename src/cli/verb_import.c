@@ -135,7 +135,7 @@ static int fail_into(const char *path, int error)
 	return cli_fail(cli_status(error), "%s", sentence);
 }
 
-static void say_result(const struct options *options, const char *out, const struct import_result *result)
+static void print_result(const struct options *options, const char *out, const struct import_result *result)
 {
 	char samples[32];
 
@@ -215,7 +215,7 @@ static int import_new(const struct options *options, struct import_input *input,
 	if (r < 0)
 		return inputs_fail_place(out, r);
 	if (!options->place.quiet)
-		say_result(options, out, &result);
+		print_result(options, out, &result);
 	return EXIT_OK;
 }
 
@@ -240,7 +240,7 @@ static int import_into(const struct options *options, const struct import_input 
 	if (r < 0)
 		return fail_into(options->into, r);
 	if (!options->place.quiet)
-		say_result(options, options->into, &result);
+		print_result(options, options->into, &result);
 	return EXIT_OK;
 }
 

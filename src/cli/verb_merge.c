@@ -59,7 +59,7 @@ static bool show(void *data, const struct copy_progress *progress)
 	return progress_show(data, progress->what, progress->n_done, progress->n_all);
 }
 
-static void say_result(const char *out, const struct copy_result *result)
+static void print_result(const char *out, const struct copy_result *result)
 {
 	char samples[32];
 
@@ -93,7 +93,7 @@ static int merge(const struct options *options, const struct inputs *sources)
 	if (r < 0)
 		return inputs_fail_place(options->place.out, r);
 	if (!options->place.quiet)
-		say_result(options->place.out, &result);
+		print_result(options->place.out, &result);
 	return EXIT_OK;
 }
 

@@ -145,7 +145,7 @@ static int fail_stopped(const char *path, int error)
 
 /* A server that forks its workers sleeps itself. Those that it started meanwhile are known. Returns whether there are
  * any. */
-static bool say_children_of(const struct recording *recording, pid_t pid)
+static bool print_children_of(const struct recording *recording, pid_t pid)
 {
 	CLEANUP(targets_done) struct targets children = { 0 };
 	enum { NAMED = 8 };
@@ -167,12 +167,12 @@ static bool say_children_of(const struct recording *recording, pid_t pid)
 	return true;
 }
 
-static void say_children(const struct recording *recording)
+static void print_children(const struct recording *recording)
 {
 	const struct targets *targets = &recording->targets;
 
 	for (size_t i = 0; i < targets->n; i++)
-		if (say_children_of(recording, targets->pids[i]))
+		if (print_children_of(recording, targets->pids[i]))
 			break;
 }
 
@@ -223,7 +223,7 @@ static int finish(const struct record_options *options, struct recording *record
 		cli_say("native functions have no names yet: probing symbolize %s\n", options->path);
 	summary_report(options->path);
 	if (summary.captured.samples == 0)
-		say_children(recording);
+		print_children(recording);
 	return EXIT_OK;
 }
 

@@ -284,7 +284,7 @@ static int read_lines(struct repl *repl)
 }
 
 /* Print the Python version; an agent that runs no code reports it here. */
-static int say_hello(struct repl *repl)
+static int print_greeting(struct repl *repl)
 {
 	static const char code[] = "__import__(\"sys\").version.split()[0]";
 	const struct agent_eval eval = { .code = code, .n_code = strlen(code), .output = put_output };
@@ -303,7 +303,7 @@ static int say_hello(struct repl *repl)
 
 static int run_prompt(struct repl *repl)
 {
-	int r, status = say_hello(repl);
+	int r, status = print_greeting(repl);
 
 	if (status != EXIT_OK)
 		return status;
