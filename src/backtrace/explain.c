@@ -31,7 +31,7 @@ static bool is_dumpable(pid_t pid, unsigned uid)
 	return stat(path, &st) < 0 || st.st_uid == uid;
 }
 
-static void say_scope(pid_t pid, long scope, char *to, size_t n_bytes)
+static void format_scope(pid_t pid, long scope, char *to, size_t n_bytes)
 {
 	if (scope >= 3)
 		snprintf(to, n_bytes,
@@ -49,7 +49,7 @@ static void say_scope(pid_t pid, long scope, char *to, size_t n_bytes)
 			 (int)pid);
 }
 
-static void say_why(pid_t pid, const char *status, const unsigned uids[3], char *to, size_t n_bytes)
+static void format_reason(pid_t pid, const char *status, const unsigned uids[3], char *to, size_t n_bytes)
 {
 	const char *tracer = proc_status_value(status, "TracerPid");
 
@@ -69,7 +69,7 @@ static void say_why(pid_t pid, const char *status, const unsigned uids[3], char 
 			 "dumpable): run probing as root, or give it CAP_SYS_PTRACE",
 			 (int)pid);
 	else
-		say_scope(pid, proc_number(PTRACE_SCOPE, 0), to, n_bytes);
+		format_scope(pid, proc_number(PTRACE_SCOPE, 0), to, n_bytes);
 }
 
 void backtrace_explain(pid_t pid, char *to, size_t n_bytes)
@@ -84,7 +84,7 @@ void backtrace_explain(pid_t pid, char *to, size_t n_bytes)
 		snprintf(to, n_bytes, "there is no process %d, or it has just ended", (int)pid);
 		return;
 	}
-	say_why(pid, status, uids, to, n_bytes);
+	format_reason(pid, status, uids, to, n_bytes);
 	used = strlen(to);
 	snprintf(to + used, n_bytes - used, "; run `probing doctor %d` for details", (int)pid);
 }

@@ -69,7 +69,7 @@ void bpf_source_freep(struct bpf_source **source)
 }
 
 /* Libraries do not print; callers get errors. */
-static int say_nothing(enum libbpf_print_level level, const char *format, va_list arguments)
+static int discard_log(enum libbpf_print_level level, const char *format, va_list arguments)
 {
 	(void)level, (void)format, (void)arguments;
 	return 0;
@@ -244,7 +244,7 @@ int bpf_source_new(const struct rings *rings, const struct bpf_source_options *o
 
 	if (!in_initial_namespace())
 		return -EXDEV;
-	libbpf_set_print(say_nothing);
+	libbpf_set_print(discard_log);
 	n_cpus = libbpf_num_possible_cpus();
 	if (n_cpus < 0)
 		return n_cpus;

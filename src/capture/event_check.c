@@ -43,7 +43,7 @@ int event_check(const struct sampled_event *event)
 	return r;
 }
 
-static void say_missing(const struct sampled_event *event, char *to, size_t n_bytes)
+static void format_missing(const struct sampled_event *event, char *to, size_t n_bytes)
 {
 	if (event->kind == EVENT_HARDWARE)
 		snprintf(to, n_bytes,
@@ -59,7 +59,7 @@ static void say_missing(const struct sampled_event *event, char *to, size_t n_by
 			 event->name);
 }
 
-static void say_refused(const struct sampled_event *event, char *to, size_t n_bytes)
+static void format_refused(const struct sampled_event *event, char *to, size_t n_bytes)
 {
 	long paranoid = proc_number("/proc/sys/kernel/perf_event_paranoid", 2);
 	const char *capability = paranoid < 3 ? ", give it CAP_PERFMON" : ""; /* see explain.c */
@@ -91,15 +91,15 @@ void event_explain(int error, const struct sampled_event *event, char *to, size_
 	switch (error) {
 	case -ENOENT:
 	case -EOPNOTSUPP:
-		say_missing(event, to, n_bytes);
+		format_missing(event, to, n_bytes);
 		break;
 	case -EACCES:
 	case -EPERM:
-		say_refused(event, to, n_bytes);
+		format_refused(event, to, n_bytes);
 		break;
 	case -ENODEV:
 		if (event->kind != EVENT_TRACEPOINT) {
-			say_missing(event, to, n_bytes);
+			format_missing(event, to, n_bytes);
 			break;
 		}
 		snprintf(to, n_bytes,

@@ -107,7 +107,7 @@ void explain_gather(pid_t pid, struct explain_facts *ret)
 	gather_limits(pid, ret);
 }
 
-static void say_refused(int error, const struct explain_facts *f, char *to, size_t n_bytes)
+static void format_refused(int error, const struct explain_facts *f, char *to, size_t n_bytes)
 {
 	if (error == -EPERM && f->has_seccomp_filter)
 		snprintf(to, n_bytes,
@@ -145,7 +145,7 @@ static void say_refused(int error, const struct explain_facts *f, char *to, size
 			 f->has_perfmon ? "see the kernel's log" : "run probing as root, or give it CAP_PERFMON");
 }
 
-static void say_descriptors(const struct explain_facts *f, char *to, size_t n_bytes)
+static void format_descriptors(const struct explain_facts *f, char *to, size_t n_bytes)
 {
 	/* One event per thread and ring, one per ring, and some descriptors for everything else. */
 	uint64_t n_needed = (f->n_threads + 1) * f->n_cpus + 64;
@@ -157,7 +157,7 @@ static void say_descriptors(const struct explain_facts *f, char *to, size_t n_by
 		 (unsigned long long)f->n_descriptors_allowed, (unsigned long long)n_needed);
 }
 
-static void say_memory(const struct explain_facts *f, char *to, size_t n_bytes)
+static void format_memory(const struct explain_facts *f, char *to, size_t n_bytes)
 {
 	snprintf(to, n_bytes,
 		 "the kernel allows no rings of that size: perf_event_mlock_kb is %ld (per CPU and "
@@ -166,24 +166,24 @@ static void say_memory(const struct explain_facts *f, char *to, size_t n_bytes)
 		 f->mlock_kib, (unsigned long long)f->memlock_bytes / 1024);
 }
 
-void explain_say(int error, const struct explain_facts *facts, char *to, size_t n_bytes)
+void explain_format(int error, const struct explain_facts *facts, char *to, size_t n_bytes)
 {
 	switch (error) {
 	case -EACCES:
 	case -EPERM:
-		say_refused(error, facts, to, n_bytes);
+		format_refused(error, facts, to, n_bytes);
 		break;
 	case -ESRCH:
 		snprintf(to, n_bytes, "there is no process %d, or it has just ended", (int)facts->pid);
 		break;
 	case -EMFILE:
-		say_descriptors(facts, to, n_bytes);
+		format_descriptors(facts, to, n_bytes);
 		break;
 	case -ENFILE:
 		snprintf(to, n_bytes, "the system has no file descriptors left: raise `sysctl fs.file-max`");
 		break;
 	case -ENOBUFS:
-		say_memory(facts, to, n_bytes);
+		format_memory(facts, to, n_bytes);
 		break;
 	case -ENOSYS:
 		snprintf(to, n_bytes, "%s",
@@ -221,6 +221,6 @@ void capture_explain(int error, pid_t pid, char *to, size_t n_bytes)
 	struct explain_facts facts;
 
 	explain_gather(pid, &facts);
-	explain_say(error, &facts, to, n_bytes);
+	explain_format(error, &facts, to, n_bytes);
 	point_to_doctor(error, pid, to, n_bytes);
 }

@@ -29,6 +29,6 @@ struct explain_facts {
 void explain_gather(pid_t pid, struct explain_facts *ret);
 
 /* The sentence for a negative errno of capture_attach() or capture_launch(). */
-void explain_say(int error, const struct explain_facts *facts, char *to, size_t n_bytes);
+void explain_format(int error, const struct explain_facts *facts, char *to, size_t n_bytes);
 
 #endif

@@ -143,7 +143,7 @@ void line_editor_remember(struct line_editor *self, const char *line)
 	history(self->history, &event, H_ENTER, line);
 }
 
-static void say_no_history(const struct line_editor *self, int error)
+static void print_no_history(const struct line_editor *self, int error)
 {
 	char sentence[MAX_SENTENCE];
 
@@ -164,7 +164,7 @@ static void load_history(struct line_editor *self)
 	if (r == 0)
 		r = history_load(self->history, self->history_path);
 	if (r < 0)
-		say_no_history(self, r);
+		print_no_history(self, r);
 }
 
 static void save_history(const struct line_editor *self)
@@ -172,7 +172,7 @@ static void save_history(const struct line_editor *self)
 	int r = self->history_path ? history_save(self->history, self->history_path) : 0;
 
 	if (r < 0)
-		say_no_history(self, r);
+		print_no_history(self, r);
 }
 
 /* ---- Start and end ---- */

@@ -63,7 +63,7 @@ static const char *older_table(const char *name)
 }
 
 /* SHOW TABLES FROM x queries a table that every schema has (dialect_show.c). */
-static void say_schema(char *message)
+static void explain_schema(char *message)
 {
 	static const char table[] = "no such table: ", hidden[] = ".sqlite_schema";
 	size_t n = strlen(message);
@@ -210,7 +210,7 @@ void mistake_explain(sqlite3 *db, const struct dialect *dialect, const char *sta
 	int offset = sqlite3_error_offset(db);
 
 	snprintf(message, sizeof message, "%s", sqlite3_errmsg(db));
-	say_schema(message);
+	explain_schema(message);
 	if (offset >= 0 && (size_t)offset <= strlen(statement))
 		at = typed_place(dialect, statement + offset);
 	else if (strcmp(message, "incomplete input") == 0)

@@ -16,7 +16,7 @@ static void assert_says(int error, const struct explain_facts *facts, const char
 {
 	char text[512];
 
-	explain_say(error, facts, text, sizeof text);
+	explain_format(error, facts, text, sizeof text);
 	assert_true(strlen(text) > 20 && strlen(text) < sizeof text - 1);
 	assert_null(strchr(text, '\n'));
 	if (!strstr(text, words))

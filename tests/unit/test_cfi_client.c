@@ -298,12 +298,12 @@ static struct cfi_client *start_liar(struct liar *liar, void (*lie)(int socket),
 	return client;
 }
 
-static void say_nothing(int socket)
+static void send_nothing(int socket)
 {
 	(void)socket;
 }
 
-static void say_nothing_for_long(int socket)
+static void send_nothing_for_long(int socket)
 {
 	const struct timespec while_ = { .tv_nsec = 300000000 };
 
@@ -311,12 +311,12 @@ static void say_nothing_for_long(int socket)
 	nanosleep(&while_, NULL);
 }
 
-static void say_little(int socket)
+static void send_too_little(int socket)
 {
 	(void)cfi_send(socket, "", 1, -1);
 }
 
-static void say_much(int socket)
+static void send_too_much(int socket)
 {
 	CLEANUP(freep) uint8_t *bytes = calloc(1, 2 * CFI_MAX_PACKET);
 
@@ -324,21 +324,21 @@ static void say_much(int socket)
 		(void)cfi_send(socket, bytes, 2 * CFI_MAX_PACKET, -1);
 }
 
-static void say_nonsense(int socket)
+static void send_nonsense(int socket)
 {
 	(void)send(socket, "nonsense, and more of it", 24, MSG_NOSIGNAL);
 }
 
 static void test_lies_are_deaths(void **state)
 {
-	static void (*const lies[])(int socket) = { say_nothing, say_nothing_for_long, say_little, say_much,
-						    say_nonsense };
+	static void (*const lies[])(int socket) = { send_nothing, send_nothing_for_long, send_too_little, send_too_much,
+						    send_nonsense };
 
 	(void)state;
 	for (size_t i = 0; i < N_ELEMENTS(lies); i++) {
 		struct liar liar;
 		struct cfi_client *client = start_liar(&liar, lies[i],
-						       lies[i] == say_nothing_for_long ? 50 : PATIENCE_MS);
+						       lies[i] == send_nothing_for_long ? 50 : PATIENCE_MS);
 		struct elf_file *file;
 		uint64_t value, size;
 
@@ -353,7 +353,7 @@ static void test_lies_are_deaths(void **state)
 	}
 }
 
-static void say_that_memory_has_run_out(int socket)
+static void send_out_of_memory(int socket)
 {
 	const struct cfi_pair pair = { .error = -ENOMEM };
 
@@ -377,7 +377,7 @@ static void test_errors_and_files_stay_outside(void **state)
 	int before, after;
 
 	(void)state;
-	client = start_liar(&liar, say_that_memory_has_run_out, PATIENCE_MS);
+	client = start_liar(&liar, send_out_of_memory, PATIENCE_MS);
 	assert_int_equal(open_own(client, &file), 0);
 	assert_int_equal(elf_file_symbol(file, "main", &value, &size), -ENOENT);
 	elf_file_free(file);

@@ -333,19 +333,19 @@ static void send_answer(int socket, uint32_t subject, const char *name)
 	free(answers.bytes);
 }
 
-static void say_nothing(int socket)
+static void send_nothing(int socket)
 {
 	(void)socket;
 }
 
-static void say_nonsense(int socket)
+static void send_nonsense(int socket)
 {
 	static const char nonsense[4096] = "nonsense";
 
 	(void)wire_send(socket, WIRE_ANSWERS, nonsense, sizeof nonsense, -1);
 }
 
-static void say_much(int socket)
+static void send_too_much(int socket)
 {
 	const uint32_t head[] = { WIRE_ANSWERS, UINT32_MAX };
 
@@ -357,7 +357,7 @@ static void name_others(int socket)
 	send_answer(socket, N_FRAMES, "false");
 }
 
-static void say_unknown(int socket)
+static void send_unknown(int socket)
 {
 	(void)wire_send(socket, (enum wire_kind)999, NULL, 0, -1);
 }
@@ -385,8 +385,8 @@ static void end_without_end(int socket)
 
 static void test_lies_name_nothing(void **state)
 {
-	static void (*const lies[])(int socket) = { say_nothing, say_nonsense, say_much,          name_others,
-						    say_unknown, end_shortly,  end_for_no_reason, end_without_end };
+	static void (*const lies[])(int socket) = { send_nothing, send_nonsense, send_too_much,     name_others,
+						    send_unknown, end_shortly,   end_for_no_reason, end_without_end };
 
 	(void)state;
 	for (size_t i = 0; i < N_ELEMENTS(lies); i++) {
