@@ -27,7 +27,7 @@ static void put_text(const char *name, const char *text, FILE *out)
 {
 	char shown[MAX_WHOLE]; /* a command line is not cut */
 
-	rename_printable(text, shown, sizeof shown);
+	format_printable_name(text, shown, sizeof shown);
 	fprintf(out, "  %-11s %s\n", name, shown);
 }
 
@@ -54,9 +54,9 @@ static void put_mode(const struct about_run *run, FILE *out)
 {
 	char event[MAX_SHOWN], mode[MAX_SHOWN], source[MAX_SHOWN];
 
-	rename_printable(run->event, event, sizeof event);
-	rename_printable(run->mode, mode, sizeof mode);
-	rename_printable(run->stack_source, source, sizeof source);
+	format_printable_name(run->event, event, sizeof event);
+	format_printable_name(run->mode, mode, sizeof mode);
+	format_printable_name(run->stack_source, source, sizeof source);
 	if (strcmp(run->mode, "imported") == 0) {
 		fprintf(out, "  %-11s imported, another profiler's: %s of %s\n", "mode", source, event);
 		return;
@@ -84,8 +84,8 @@ static void put_run(const struct info *info, const struct about_run *run, FILE *
 	fputc('\n', out);
 	put_end(info, run, out);
 	put_mode(run, out);
-	rename_printable(run->host, host, sizeof host);
-	rename_printable(run->kernel, kernel, sizeof kernel);
+	format_printable_name(run->host, host, sizeof host);
+	format_printable_name(run->kernel, kernel, sizeof kernel);
 	if (host[0] || kernel[0])
 		fprintf(out, "  %-11s %s, kernel %s, %" PRId64 " CPUs\n", "host", host, kernel, run->cpus);
 	else
@@ -153,7 +153,7 @@ static void put_check(const struct info *info, FILE *out)
 	for (size_t i = 0; i < info->n_wrong; i++) {
 		char shown[MAX_SHOWN * 2];
 
-		rename_printable(info->wrong[i], shown, sizeof shown);
+		format_printable_name(info->wrong[i], shown, sizeof shown);
 		fprintf(out, "    %s\n", shown);
 	}
 	if (info->check.n_wrong > info->n_wrong)
@@ -164,7 +164,7 @@ void info_print(const struct info *info, FILE *out)
 {
 	char path[MAX_SHOWN * 4];
 
-	rename_printable(info->path, path, sizeof path);
+	format_printable_name(info->path, path, sizeof path);
 	fprintf(out, "%s\n", path);
 	for (size_t i = 0; i < info->about.n_runs; i++)
 		put_run(info, &info->about.runs[i], out);

@@ -20,7 +20,7 @@
 
 enum { MAX_MODULES = 12, MAX_PATH_SHOWN = 200 };
 
-void rename_printable(const char *name, char *to, size_t n_bytes)
+void format_printable_name(const char *name, char *to, size_t n_bytes)
 {
 	char spelled[TEXT_SPELL_BYTES];
 	size_t n = 0;
@@ -38,19 +38,19 @@ void rename_printable(const char *name, char *to, size_t n_bytes)
 	to[n] = '\0';
 }
 
-static bool lacks_names(const struct rename_module *module)
+static bool lacks_names(const struct resymbolize_module *module)
 {
 	return module->n_named < module->n_places;
 }
 
-static bool lacks_lines(const struct rename_module *module)
+static bool lacks_lines(const struct resymbolize_module *module)
 {
 	/* Nobody publishes debug information of a vdso. */
 	return !lacks_names(module) && module->n_places > 0 && module->n_lines == 0 && module->path[0] == '/';
 }
 
 /* Search the packages of all modules at once. */
-static void find_packages(const struct rename_module *const *modules, struct debug_package *packages, size_t n)
+static void find_packages(const struct resymbolize_module *const *modules, struct debug_package *packages, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		packages[i].path = modules[i]->path;
@@ -60,7 +60,7 @@ static void find_packages(const struct rename_module *const *modules, struct deb
 }
 
 /* A file was found, but it has no symbol for these addresses. */
-static void print_stripped(const struct rename_module *module, const struct debug_package *package)
+static void print_stripped(const struct resymbolize_module *module, const struct debug_package *package)
 {
 	if (module->has_lines) {
 		fputs("no symbol covers them, as in the PLT; there is no more to find", stderr);
@@ -73,7 +73,7 @@ static void print_stripped(const struct rename_module *module, const struct debu
 	fputs("give --debug-dir DIR or --debuginfod URLS", stderr);
 }
 
-static void print_reason(const struct rename_module *module, const struct debug_package *package)
+static void print_reason(const struct resymbolize_module *module, const struct debug_package *package)
 {
 	switch (module->error) {
 	case 0:
@@ -108,8 +108,8 @@ static void print_reason(const struct rename_module *module, const struct debug_
 
 static int compare_unnamed(const void *a, const void *b)
 {
-	const struct rename_module *x = *(struct rename_module *const *)a;
-	const struct rename_module *y = *(struct rename_module *const *)b;
+	const struct resymbolize_module *x = *(struct resymbolize_module *const *)a;
+	const struct resymbolize_module *y = *(struct resymbolize_module *const *)b;
 	size_t left_x = x->n_places - x->n_named, left_y = y->n_places - y->n_named;
 
 	if (left_x != left_y)
@@ -119,7 +119,7 @@ static int compare_unnamed(const void *a, const void *b)
 
 static void print_unnamed(const struct resymbolize_result *result)
 {
-	CLEANUP(freep) const struct rename_module **modules = NULL;
+	CLEANUP(freep) const struct resymbolize_module **modules = NULL;
 	struct debug_package packages[MAX_MODULES];
 	size_t n = 0;
 
@@ -136,7 +136,7 @@ static void print_unnamed(const struct resymbolize_result *result)
 		size_t n_left = modules[i]->n_places - modules[i]->n_named;
 		char path[MAX_PATH_SHOWN];
 
-		rename_printable(modules[i]->path, path, sizeof path);
+		format_printable_name(modules[i]->path, path, sizeof path);
 		cli_say("  %s, %zu place%s: ", path, n_left, n_left == 1 ? "" : "s");
 		print_reason(modules[i], &packages[i]);
 		fputc('\n', stderr);
@@ -147,7 +147,7 @@ static void print_unnamed(const struct resymbolize_result *result)
 
 static void print_without_lines(const struct resymbolize_result *result)
 {
-	const struct rename_module *modules[MAX_MODULES];
+	const struct resymbolize_module *modules[MAX_MODULES];
 	struct debug_package packages[MAX_MODULES];
 	unsigned n = 0, n_more = 0;
 
@@ -163,7 +163,7 @@ static void print_without_lines(const struct resymbolize_result *result)
 	for (unsigned i = 0; i < n; i++) {
 		char name[MAX_PATH_SHOWN];
 
-		rename_printable(path_base_name(modules[i]->path), name, sizeof name);
+		format_printable_name(path_base_name(modules[i]->path), name, sizeof name);
 		cli_say("%s%s", i == 0 ? "named, but without lines: " : ", ", name);
 		if (packages[i].name[0])
 			cli_say(" (install %s)", packages[i].name);
@@ -178,16 +178,16 @@ static void print_kernel(const struct resymbolize_result *result)
 {
 	char host[80], kernel[80];
 
-	if (result->kernel == RENAME_KERNEL_FINE)
+	if (result->kernel == RESYMBOLIZE_KERNEL_FINE)
 		return;
-	if (result->kernel == RENAME_KERNEL_HIDDEN) {
+	if (result->kernel == RESYMBOLIZE_KERNEL_HIDDEN) {
 		fputs("kernel functions stay without a name: run as root, or `sysctl kernel.kptr_restrict=0`; those of modules "
 		      "and BPF programs need these loaded\n",
 		      stderr);
 		return;
 	}
-	rename_printable(result->recorded_host, host, sizeof host);
-	rename_printable(result->recorded_kernel, kernel, sizeof kernel);
+	format_printable_name(result->recorded_host, host, sizeof host);
+	format_printable_name(result->recorded_kernel, kernel, sizeof kernel);
 	cli_say("kernel functions stay without a name: they are those of %s's kernel %s; symbolize there "
 		"(recordings of older versions: before its next boot), or --force\n",
 		host, kernel);

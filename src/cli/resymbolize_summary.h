@@ -12,6 +12,6 @@ void resymbolize_summary(const struct resymbolize_result *result, const char *pa
 			 const struct resymbolize_options *options);
 
 /* A name from a file, truncated to fit, terminal controls as '?', a byte that is not UTF-8 as U+FFFD. */
-void rename_printable(const char *name, char *to, size_t n_bytes);
+void format_printable_name(const char *name, char *to, size_t n_bytes);
 
 #endif

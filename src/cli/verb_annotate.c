@@ -99,7 +99,7 @@ static void tell(void *data, const char *file, enum annotate_source what, int er
 	struct options *options = data;
 	char name[1024];
 
-	rename_printable(file, name, sizeof name);
+	format_printable_name(file, name, sizeof name);
 	if (what != ANNOTATE_MISSING) {
 		options->n_found++;
 		if (what == ANNOTATE_NEWER)

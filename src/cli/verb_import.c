@@ -158,7 +158,7 @@ static bool show(void *data, uint64_t n)
 	return progress_show(data, "rows", n, 0);
 }
 
-static bool show_names(void *data, const struct rename_progress *progress)
+static bool show_names(void *data, const struct resymbolize_progress *progress)
 {
 	return progress_show(data, "names", progress->n_done, progress->n_places);
 }

@@ -135,7 +135,7 @@ struct screen {
 	bool is_dirty;
 };
 
-static bool show(void *data, const struct rename_progress *progress)
+static bool show(void *data, const struct resymbolize_progress *progress)
 {
 	struct screen *screen = data;
 	const char *slash = strrchr(progress->path, '/');
@@ -146,7 +146,7 @@ static bool show(void *data, const struct rename_progress *progress)
 		return !caught;
 	screen->next_ns = now + PROGRESS_NS;
 	screen->is_dirty = true;
-	rename_printable(slash ? slash + 1 : progress->path, name, sizeof name);
+	format_printable_name(slash ? slash + 1 : progress->path, name, sizeof name);
 	fprintf(stderr, "\r%zu of %zu places  %s", progress->n_done, progress->n_places, name);
 	if (progress->downloaded > 0) {
 		format_bytes((uint64_t)progress->downloaded, size);
@@ -180,7 +180,7 @@ static void end_by(int number)
 	raise(number);
 }
 
-static int rename_all(const struct arguments *arguments, struct store *store, const char *path)
+static int resymbolize_all(const struct arguments *arguments, struct store *store, const char *path)
 {
 	CLEANUP(resymbolize_result_done) struct resymbolize_result result;
 	struct screen screen = { .on = !arguments->quiet && isatty(STDERR_FILENO) };
@@ -222,7 +222,7 @@ static int run_symbolize(int argc, char **argv)
 		setenv("DEBUGINFOD_URLS", arguments.debuginfod, 1);
 	catch_signals();
 	r = store_open(path, &store);
-	status = r < 0 ? fail(r, path) : rename_all(&arguments, store, path);
+	status = r < 0 ? fail(r, path) : resymbolize_all(&arguments, store, path);
 	free(arguments.debug_dirs);
 	store_close(TAKE(store));
 	if (caught && status != EXIT_OK)

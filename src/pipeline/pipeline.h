@@ -189,7 +189,7 @@ int64_t pipeline_store_bytes(const struct pipeline *pipeline);
 /* ---- Names for a recording that is there (resymbolize.c) ---- */
 
 /* How far it is; strings are borrowed for the call. */
-struct rename_progress {
+struct resymbolize_progress {
 	const char *path; /* of the module */
 	size_t n_done, n_places;
 	long downloaded, to_download; /* from a server; to_download 0: unknown; both 0: nothing */
@@ -203,12 +203,12 @@ struct resymbolize_options {
 	bool redo;            /* resolve also places that have a name and a line */
 	bool force;           /* take modules without a build-id by their path, and any kernel */
 	const char *kallsyms; /* the kernel's symbols; NULL: those of /proc */
-	bool (*keep_going)(void *data, const struct rename_progress *progress); /* false: -ECANCELED */
+	bool (*keep_going)(void *data, const struct resymbolize_progress *progress); /* false: -ECANCELED */
 	void *data;
 };
 
 /* Result for a module. */
-struct rename_module {
+struct resymbolize_module {
 	int64_t id;
 	char *path, *build_id; /* build_id NULL: none stored */
 	size_t n_places, n_named_before, n_named, n_lines_before, n_lines;
@@ -221,20 +221,20 @@ struct rename_module {
 	bool is_debug_file, has_symbols, has_lines;
 };
 
-enum rename_kernel {
-	RENAME_KERNEL_FINE,   /* named, or nothing to name */
-	RENAME_KERNEL_OTHER,  /* another machine or kernel was recorded, or absolute addresses before the last boot */
-	RENAME_KERNEL_HIDDEN, /* addresses are hidden (kptr_restrict) */
+enum resymbolize_kernel {
+	RESYMBOLIZE_KERNEL_FINE, /* named, or nothing to name */
+	RESYMBOLIZE_KERNEL_OTHER, /* another machine or kernel was recorded, or absolute addresses before the last boot */
+	RESYMBOLIZE_KERNEL_HIDDEN, /* addresses are hidden (kptr_restrict) */
 };
 
 struct resymbolize_result {
-	struct rename_module *modules;
+	struct resymbolize_module *modules;
 	size_t n_modules, n_allocated;
 	size_t n_places, n_named_before, n_named, n_lines_before, n_lines; /* native and kernel */
 	size_t n_changed, n_kernel;
 	size_t n_anonymous; /* unnamed places in code without a file */
 	int64_t n_inlined;  /* frames added for inlined callers */
-	enum rename_kernel kernel;
+	enum resymbolize_kernel kernel;
 	char recorded_host[256], recorded_kernel[256];
 	int server_error; /* see symbol_search_server_error(); 0: none */
 };

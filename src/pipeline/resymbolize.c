@@ -28,7 +28,7 @@ struct place {
 	enum symbol_quality quality;
 };
 
-struct renaming {
+struct resymbolize {
 	struct store *store;
 	const struct resymbolize_options *options;
 	struct resymbolize_result *result;
@@ -42,7 +42,7 @@ struct renaming {
 void resymbolize_result_done(struct resymbolize_result *result)
 {
 	for (size_t i = 0; i < result->n_modules; i++) {
-		struct rename_module *module = &result->modules[i];
+		struct resymbolize_module *module = &result->modules[i];
 
 		free(module->path);
 		free(module->build_id);
@@ -58,15 +58,15 @@ void resymbolize_result_done(struct resymbolize_result *result)
 
 static int take_module(void *data, const struct module_row *row)
 {
-	struct resymbolize_result *result = ((struct renaming *)data)->result;
-	struct rename_module *module;
+	struct resymbolize_result *result = ((struct resymbolize *)data)->result;
+	struct resymbolize_module *module;
 	int r;
 
 	r = grow(&result->modules, result->n_modules, &result->n_allocated, sizeof *result->modules);
 	if (r < 0)
 		return r;
 	module = &result->modules[result->n_modules++];
-	*module = (struct rename_module){ .id = row->module, .path = strdup(row->path) };
+	*module = (struct resymbolize_module){ .id = row->module, .path = strdup(row->path) };
 	if (row->build_id)
 		module->build_id = strdup(row->build_id);
 	return module->path && (module->build_id || !row->build_id) ? 0 : -ENOMEM;
@@ -81,20 +81,21 @@ static enum symbol_quality quality_of(const struct place_row *row)
 
 static int take_place(void *data, const struct place_row *row)
 {
-	struct renaming *renaming = data;
+	struct resymbolize *resymbolize = data;
 	struct place *place;
 	int r;
 
 	if (row->kind == FRAME_NATIVE && row->module == 0) {
-		renaming->result->n_anonymous += row->function == 0;
+		resymbolize->result->n_anonymous += row->function == 0;
 		return 0; /* its symbol files ended with its process */
 	}
 	if (!row->has_address)
 		return 0;
-	r = grow(&renaming->places, renaming->n_places, &renaming->places_allocated, sizeof *renaming->places);
+	r = grow(&resymbolize->places, resymbolize->n_places, &resymbolize->places_allocated,
+		 sizeof *resymbolize->places);
 	if (r < 0)
 		return r;
-	place = &renaming->places[renaming->n_places++];
+	place = &resymbolize->places[resymbolize->n_places++];
 	*place = (struct place){
 		.frame = {
 			.id = (uint32_t)row->frame,
@@ -110,23 +111,23 @@ static int take_place(void *data, const struct place_row *row)
 
 static int take_function(void *data, const struct function_row *row)
 {
-	return symbol_writer_know_function(((struct renaming *)data)->names, row);
+	return symbol_writer_know_function(((struct resymbolize *)data)->names, row);
 }
 
-static int read_file_rows(struct renaming *renaming)
+static int read_file_rows(struct resymbolize *resymbolize)
 {
 	int64_t last_frame, last_function;
 	int r;
 
-	r = store_each_module(renaming->store, take_module, renaming);
+	r = store_each_module(resymbolize->store, take_module, resymbolize);
 	if (r >= 0)
-		r = store_each_place(renaming->store, take_place, renaming);
+		r = store_each_place(resymbolize->store, take_place, resymbolize);
 	if (r >= 0)
-		r = store_last_ids(renaming->store, &last_frame, &last_function);
+		r = store_last_ids(resymbolize->store, &last_frame, &last_function);
 	if (r >= 0)
-		r = symbol_writer_know_ids(renaming->names, last_frame, last_function);
+		r = symbol_writer_know_ids(resymbolize->names, last_frame, last_function);
 	if (r >= 0)
-		r = store_each_function(renaming->store, take_function, renaming);
+		r = store_each_function(resymbolize->store, take_function, resymbolize);
 	return r;
 }
 
@@ -141,60 +142,62 @@ static double booted(void)
 	return (double)realtime_ns() / 1e9 - ((double)up.tv_sec + (double)up.tv_nsec / 1e9);
 }
 
-static int check_kernel(struct renaming *renaming)
+static int check_kernel(struct resymbolize *resymbolize)
 {
-	struct resymbolize_result *result = renaming->result;
+	struct resymbolize_result *result = resymbolize->result;
 	struct run_names run;
 	struct utsname here;
 	int r;
 
-	r = store_read_run(renaming->store, &run);
+	r = store_read_run(resymbolize->store, &run);
 	if (r < 0)
 		return r;
 	uname(&here);
 	memcpy(result->recorded_host, run.host, sizeof run.host);
 	memcpy(result->recorded_kernel, run.kernel, sizeof run.kernel);
-	renaming->kernel_is_ours = renaming->options->force ||
-				   (strcmp(run.host, here.nodename) == 0 && strcmp(run.kernel, here.release) == 0);
-	renaming->boot_is_ours = renaming->options->force || run.started > booted();
+	resymbolize->kernel_is_ours = resymbolize->options->force ||
+				      (strcmp(run.host, here.nodename) == 0 && strcmp(run.kernel, here.release) == 0);
+	resymbolize->boot_is_ours = resymbolize->options->force || run.started > booted();
 	return 0;
 }
 
 /* ---- Look up symbols ---- */
 
 /* Whether this machine's symbols match the recording. */
-static bool is_of_ours(const struct renaming *renaming, const struct place *place)
+static bool is_of_ours(const struct resymbolize *resymbolize, const struct place *place)
 {
-	return renaming->kernel_is_ours && (renaming->boot_is_ours || !kernel_place_is_absolute(place->frame.address));
+	return resymbolize->kernel_is_ours &&
+	       (resymbolize->boot_is_ours || !kernel_place_is_absolute(place->frame.address));
 }
 
 /* False: keep the name. */
-static bool is_wanted(const struct renaming *renaming, const struct place *place)
+static bool is_wanted(const struct resymbolize *resymbolize, const struct place *place)
 {
 	bool is_kernel = place->frame.kind == FRAME_KERNEL;
 
-	if (is_kernel && !is_of_ours(renaming, place))
+	if (is_kernel && !is_of_ours(resymbolize, place))
 		return false;
-	return renaming->options->redo || place->quality < (is_kernel ? NAMED : NAMED_WITH_LINE);
+	return resymbolize->options->redo || place->quality < (is_kernel ? NAMED : NAMED_WITH_LINE);
 }
 
-static int improve(struct renaming *renaming, struct place *place)
+static int improve(struct resymbolize *resymbolize, struct place *place)
 {
-	enum symbol_quality least = renaming->options->redo ? MAX(place->quality, NAMED_BY_OFFSET) : place->quality + 1;
+	enum symbol_quality least = resymbolize->options->redo ? MAX(place->quality, NAMED_BY_OFFSET)
+							       : place->quality + 1;
 	int r;
 
-	if (!is_wanted(renaming, place))
+	if (!is_wanted(resymbolize, place))
 		return 0;
-	r = symbol_writer_improve(renaming->names, &place->frame, least, &place->quality);
+	r = symbol_writer_improve(resymbolize->names, &place->frame, least, &place->quality);
 	if (r > 0)
-		renaming->result->n_changed++;
+		resymbolize->result->n_changed++;
 	return r;
 }
 
-static void count(struct renaming *renaming, const struct place *place, bool before)
+static void count(struct resymbolize *resymbolize, const struct place *place, bool before)
 {
-	struct resymbolize_result *result = renaming->result;
-	struct rename_module *module = rename_find_module(result, place->frame.module_id);
+	struct resymbolize_result *result = resymbolize->result;
+	struct resymbolize_module *module = resymbolize_find_module(result, place->frame.module_id);
 	const size_t named = place->quality >= NAMED, line = place->quality == NAMED_WITH_LINE;
 
 	if (before) {
@@ -211,27 +214,27 @@ static void count(struct renaming *renaming, const struct place *place, bool bef
 	*(before ? &module->n_lines_before : &module->n_lines) += line;
 }
 
-static int keep_going(struct renaming *renaming, const struct place *place, size_t n_done)
+static int keep_going(struct resymbolize *resymbolize, const struct place *place, size_t n_done)
 {
-	const struct resymbolize_options *options = renaming->options;
-	const struct rename_module *module = rename_find_module(renaming->result, place->frame.module_id);
-	const struct rename_progress progress = {
+	const struct resymbolize_options *options = resymbolize->options;
+	const struct resymbolize_module *module = resymbolize_find_module(resymbolize->result, place->frame.module_id);
+	const struct resymbolize_progress progress = {
 		.path = module ? module->path : "kernel",
 		.n_done = n_done,
-		.n_places = renaming->n_places,
+		.n_places = resymbolize->n_places,
 	};
 
-	resymbolize_files_progress(renaming->files, &progress);
+	resymbolize_files_progress(resymbolize->files, &progress);
 	return !options->keep_going || options->keep_going(options->data, &progress) ? 0 : -ECANCELED;
 }
 
 /* Called after all places of a module. */
-static int close_module(struct renaming *renaming, int64_t id)
+static int close_module(struct resymbolize *resymbolize, int64_t id)
 {
-	struct rename_module *module = rename_find_module(renaming->result, id);
+	struct resymbolize_module *module = resymbolize_find_module(resymbolize->result, id);
 	struct symbol_sources sources;
 
-	if (!module || !symbol_writer_sources(renaming->names, id, &sources))
+	if (!module || !symbol_writer_sources(resymbolize->names, id, &sources))
 		return 0;
 	module->is_debug_file = sources.is_debug_file;
 	module->has_symbols = sources.has_symbols;
@@ -241,97 +244,97 @@ static int close_module(struct renaming *renaming, int64_t id)
 		if (!module->debug_file)
 			return -ENOMEM;
 	}
-	symbol_writer_close_module(renaming->names, id);
+	symbol_writer_close_module(resymbolize->names, id);
 	return 0;
 }
 
-static int improve_all(struct renaming *renaming)
+static int improve_all(struct resymbolize *resymbolize)
 {
 	int64_t module = 0;
 	int r = 0;
 
-	for (size_t i = 0; i < renaming->n_places && r >= 0; i++) {
-		struct place *place = &renaming->places[i];
+	for (size_t i = 0; i < resymbolize->n_places && r >= 0; i++) {
+		struct place *place = &resymbolize->places[i];
 
-		count(renaming, place, true);
+		count(resymbolize, place, true);
 		if (place->frame.module_id != module || i % PLACES_AT_ONCE == 0) {
-			r = keep_going(renaming, place, i);
+			r = keep_going(resymbolize, place, i);
 			if (r >= 0 && place->frame.module_id != module)
-				r = close_module(renaming, module);
+				r = close_module(resymbolize, module);
 			module = place->frame.module_id;
 		}
 		if (r >= 0)
-			r = improve(renaming, place);
-		count(renaming, place, false);
+			r = improve(resymbolize, place);
+		count(resymbolize, place, false);
 	}
-	return r < 0 ? r : close_module(renaming, module);
+	return r < 0 ? r : close_module(resymbolize, module);
 }
 
-static void judge_kernel(struct renaming *renaming)
+static void judge_kernel(struct resymbolize *resymbolize)
 {
-	for (size_t i = 0; i < renaming->n_places; i++) {
-		const struct place *place = &renaming->places[i];
+	for (size_t i = 0; i < resymbolize->n_places; i++) {
+		const struct place *place = &resymbolize->places[i];
 
 		if (place->frame.kind != FRAME_KERNEL || place->quality != UNNAMED)
 			continue;
-		if (!is_of_ours(renaming, place))
-			renaming->result->kernel = RENAME_KERNEL_OTHER;
-		else if (renaming->result->kernel == RENAME_KERNEL_FINE)
-			renaming->result->kernel = RENAME_KERNEL_HIDDEN;
+		if (!is_of_ours(resymbolize, place))
+			resymbolize->result->kernel = RESYMBOLIZE_KERNEL_OTHER;
+		else if (resymbolize->result->kernel == RESYMBOLIZE_KERNEL_FINE)
+			resymbolize->result->kernel = RESYMBOLIZE_KERNEL_HIDDEN;
 	}
 }
 
-static int change(struct renaming *renaming)
+static int change(struct resymbolize *resymbolize)
 {
 	int64_t n_inlined;
 	int r;
 
-	r = read_file_rows(renaming);
+	r = read_file_rows(resymbolize);
 	if (r >= 0)
-		r = check_kernel(renaming);
+		r = check_kernel(resymbolize);
 	if (r < 0)
 		return r;
-	n_inlined = symbol_writer_inlined(renaming->names);
-	r = improve_all(renaming);
-	renaming->result->n_inlined = symbol_writer_inlined(renaming->names) - n_inlined;
-	renaming->result->server_error = resymbolize_files_server_error(renaming->files);
-	if (r >= 0 && renaming->result->server_error == -ECANCELED)
+	n_inlined = symbol_writer_inlined(resymbolize->names);
+	r = improve_all(resymbolize);
+	resymbolize->result->n_inlined = symbol_writer_inlined(resymbolize->names) - n_inlined;
+	resymbolize->result->server_error = resymbolize_files_server_error(resymbolize->files);
+	if (r >= 0 && resymbolize->result->server_error == -ECANCELED)
 		r = -ECANCELED;
 	if (r >= 0)
-		r = store_drop_unused_functions(renaming->store);
-	judge_kernel(renaming);
+		r = store_drop_unused_functions(resymbolize->store);
+	judge_kernel(resymbolize);
 	return r;
 }
 
-static int rename_in_transaction(struct renaming *renaming)
+static int resymbolize_in_transaction(struct resymbolize *resymbolize)
 {
 	int r;
 
-	r = store_begin(renaming->store);
+	r = store_begin(resymbolize->store);
 	if (r < 0)
 		return r;
-	r = change(renaming);
+	r = change(resymbolize);
 	if (r >= 0)
-		return store_commit(renaming->store);
-	store_rollback(renaming->store);
+		return store_commit(resymbolize->store);
+	store_rollback(resymbolize->store);
 	return r;
 }
 
 int pipeline_resymbolize(struct store *store, const struct resymbolize_options *options, struct resymbolize_result *ret)
 {
-	struct renaming renaming = { .store = store, .options = options, .result = ret };
+	struct resymbolize resymbolize = { .store = store, .options = options, .result = ret };
 	struct symbol_finder finder = { .open = resymbolize_files_open, .kallsyms = options->kallsyms };
 	int r;
 
 	*ret = (struct resymbolize_result){ 0 };
-	r = resymbolize_files_new(options, ret, &renaming.files);
-	finder.data = renaming.files;
+	r = resymbolize_files_new(options, ret, &resymbolize.files);
+	finder.data = resymbolize.files;
 	if (r >= 0)
-		r = symbol_writer_new(store, &finder, &renaming.names);
+		r = symbol_writer_new(store, &finder, &resymbolize.names);
 	if (r >= 0)
-		r = rename_in_transaction(&renaming);
-	symbol_writer_free(renaming.names);
-	resymbolize_files_free(renaming.files);
-	free(renaming.places);
+		r = resymbolize_in_transaction(&resymbolize);
+	symbol_writer_free(resymbolize.names);
+	resymbolize_files_free(resymbolize.files);
+	free(resymbolize.places);
 	return r;
 }

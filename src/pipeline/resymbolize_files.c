@@ -24,13 +24,13 @@ struct resymbolize_files {
 	const struct resymbolize_options *options;
 	struct resymbolize_result *result;
 	struct symbol_search *search;
-	struct rename_progress progress;
+	struct resymbolize_progress progress;
 };
 
 static bool keep_going(void *data, long done, long all)
 {
 	struct resymbolize_files *files = data;
-	struct rename_progress now = files->progress;
+	struct resymbolize_progress now = files->progress;
 
 	if (!files->options->keep_going)
 		return true;
@@ -74,7 +74,7 @@ void resymbolize_files_free(struct resymbolize_files *files)
 	free(files);
 }
 
-void resymbolize_files_progress(struct resymbolize_files *files, const struct rename_progress *progress)
+void resymbolize_files_progress(struct resymbolize_files *files, const struct resymbolize_progress *progress)
 {
 	files->progress = *progress;
 }
@@ -84,7 +84,7 @@ int resymbolize_files_server_error(const struct resymbolize_files *files)
 	return symbol_search_server_error(files->search);
 }
 
-struct rename_module *rename_find_module(struct resymbolize_result *result, int64_t id)
+struct resymbolize_module *resymbolize_find_module(struct resymbolize_result *result, int64_t id)
 {
 	size_t low = 0, high = result->n_modules;
 
@@ -123,7 +123,7 @@ static struct build_id parse_build_id(const char *text)
 }
 
 /* Note the build-id of the file found at the module's path, for the report. */
-static int note_other(struct rename_module *module, const char *path)
+static int note_other(struct resymbolize_module *module, const char *path)
 {
 	CLEANUP(elf_file_freep) struct elf_file *elf = NULL;
 	CLEANUP(closep) int fd = -1;
@@ -141,7 +141,7 @@ static int note_other(struct rename_module *module, const char *path)
 }
 
 /* Try the module's path below a folder ("" for the path itself). */
-static int try_path(struct rename_module *module, const char *folder, const struct build_id *id, int *ret)
+static int try_path(struct resymbolize_module *module, const char *folder, const struct build_id *id, int *ret)
 {
 	CLEANUP(freep) char *path = NULL;
 	CLEANUP(closep) int fd = -1;
@@ -163,7 +163,8 @@ static int try_path(struct rename_module *module, const char *folder, const stru
 }
 
 /* Try each folder and keep the first specific error. @id NULL: accept any file. */
-static int try_paths(struct resymbolize_files *files, struct rename_module *module, const struct build_id *id, int *ret)
+static int try_paths(struct resymbolize_files *files, struct resymbolize_module *module, const struct build_id *id,
+		     int *ret)
 {
 	const struct resymbolize_options *options = files->options;
 	int error = -ENOENT;
@@ -185,7 +186,7 @@ static int try_paths(struct resymbolize_files *files, struct rename_module *modu
 	return error;
 }
 
-static int find_file(struct resymbolize_files *files, struct rename_module *module, int *ret)
+static int find_file(struct resymbolize_files *files, struct resymbolize_module *module, int *ret)
 {
 	struct build_id id = parse_build_id(module->build_id);
 	int r, found;
@@ -220,7 +221,7 @@ static const void *own_vdso(size_t *ret_bytes)
 	return NULL;
 }
 
-static int open_vdso(struct rename_module *module, struct symbol_module **ret)
+static int open_vdso(struct resymbolize_module *module, struct symbol_module **ret)
 {
 	CLEANUP(elf_file_freep) struct elf_file *elf = NULL;
 	struct build_id id = parse_build_id(module->build_id);
@@ -244,7 +245,7 @@ static int open_vdso(struct rename_module *module, struct symbol_module **ret)
 	return symbol_module_open_memory(module->path, image, n_bytes, ret);
 }
 
-static int open_module(struct resymbolize_files *files, struct rename_module *module, struct symbol_module **ret)
+static int open_module(struct resymbolize_files *files, struct resymbolize_module *module, struct symbol_module **ret)
 {
 	CLEANUP(symbol_module_freep) struct symbol_module *symbols = NULL;
 	CLEANUP(closep) int fd = -1;
@@ -268,7 +269,7 @@ static int open_module(struct resymbolize_files *files, struct rename_module *mo
 int resymbolize_files_open(void *data, int64_t module_id, struct symbol_module **ret)
 {
 	struct resymbolize_files *files = data;
-	struct rename_module *module = rename_find_module(files->result, module_id);
+	struct resymbolize_module *module = resymbolize_find_module(files->result, module_id);
 
 	if (!module)
 		return -ENOENT;

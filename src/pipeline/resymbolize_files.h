@@ -17,12 +17,12 @@ void resymbolize_files_free(struct resymbolize_files *files);
 int resymbolize_files_open(void *data, int64_t module_id, struct symbol_module **ret);
 
 /* The current work, for keep_going, which is called while a server answers. */
-void resymbolize_files_progress(struct resymbolize_files *files, const struct rename_progress *progress);
+void resymbolize_files_progress(struct resymbolize_files *files, const struct resymbolize_progress *progress);
 
 /* The error of a server; 0: none. */
 int resymbolize_files_server_error(const struct resymbolize_files *files);
 
 /* The row of a module; NULL: none. */
-struct rename_module *rename_find_module(struct resymbolize_result *result, int64_t id);
+struct resymbolize_module *resymbolize_find_module(struct resymbolize_result *result, int64_t id);
 
 #endif

@@ -117,11 +117,11 @@ static void record_kernel(const char *path, const char *kallsyms, const uint64_t
 	finish(store);
 }
 
-static enum rename_kernel rename_with(const char *path, const char *kallsyms)
+static enum resymbolize_kernel resymbolize_with(const char *path, const char *kallsyms)
 {
 	const struct resymbolize_options options = { .kallsyms = kallsyms };
 	struct resymbolize_result result;
-	enum rename_kernel kernel;
+	enum resymbolize_kernel kernel;
 	struct store *store = NULL;
 
 	assert_int_equal(store_open(path, &store), 0);
@@ -191,7 +191,7 @@ static void kernel_names_after_another_boot(void **state)
 		assert_string_equal(stock_shell(folder->file, names_sql), "");
 		snprintf(places, sizeof places, "%s", stock_shell(folder->file, "SELECT frame, address FROM frame"));
 		make_kallsyms(kallsyms, &second_boot);
-		assert_int_equal(rename_with(folder->file, kallsyms), RENAME_KERNEL_FINE);
+		assert_int_equal(resymbolize_with(folder->file, kallsyms), RESYMBOLIZE_KERNEL_FINE);
 		assert_string_equal(stock_shell(folder->file, names_sql), all_names);
 		assert_string_equal(stock_shell(folder->file, "SELECT frame, address FROM frame"), places);
 	}
@@ -223,10 +223,10 @@ static void absolute_addresses_of_recordings_of_before(void **state)
 	record_kernel(folder->file, kallsyms, ips, 1, true);
 	snprintf(sql, sizeof sql, "UPDATE frame SET address = %lld", (long long)ips[1]);
 	stock_shell(folder->file, sql);
-	assert_int_equal(rename_with(folder->file, kallsyms), RENAME_KERNEL_OTHER);
+	assert_int_equal(resymbolize_with(folder->file, kallsyms), RESYMBOLIZE_KERNEL_OTHER);
 	assert_string_equal(stock_shell(folder->file, names_sql), "");
 	stock_shell(folder->file, "UPDATE run SET started = strftime('%s', 'now') + 1");
-	assert_int_equal(rename_with(folder->file, kallsyms), RENAME_KERNEL_FINE);
+	assert_int_equal(resymbolize_with(folder->file, kallsyms), RESYMBOLIZE_KERNEL_FINE);
 	assert_string_equal(stock_shell(folder->file, names_sql), "net_send");
 }
 
