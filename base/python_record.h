@@ -10,11 +10,11 @@
 #include <stdint.h>
 
 enum {
-	PYTHON_MAX_ENTRIES = 512,  /* deeper stacks are cut, and marked */
-	PYTHON_MAX_STATES = 4,     /* interpreters that one thread is in */
-	PYTHON_MAX_SPAN = 504,     /* bytes from a structure's start to the end of its last field */
-	PYTHON_MAX_STRETCH = 2040, /* bytes that are read at once, because of some fields in it: less than a page */
-	PYTHON_ABSENT = -1,        /* a field that a release does not have */
+	PYTHON_MAX_ENTRIES = 512, /* deeper stacks are cut, and marked */
+	PYTHON_MAX_STATES = 4,    /* interpreters that one thread is in */
+	PYTHON_MAX_SPAN = 504,    /* bytes from a structure's start to the end of its last field */
+	PYTHON_MAX_RANGE = 2040,  /* bytes that are read at once, because of some fields in it: less than a page */
+	PYTHON_ABSENT = -1,       /* a field that a release does not have */
 };
 
 /* Addresses and offsets in one process' interpreter. Offsets in bytes from each structure's start;

@@ -19,7 +19,7 @@
 enum {
 	MAX_INTERPRETERS = 64,
 	MAX_STEPS = 1 << 14, /* limit over all threads of all interpreters */
-	STRETCH_MASK = 2047,
+	RANGE_MASK = 2047,
 	ENTRIES_MASK = PYTHON_MAX_ENTRIES - 1,
 	SEEN_MASK = 255,
 	PAGE_MASK = 4095, /* of the smallest page */
@@ -29,9 +29,9 @@ enum {
  * Target memory that this run has read and may need again; it cannot change within one interrupt. One read call costs
  * as much as copying a few hundred bytes, so read ahead.
  */
-struct stretch {
+struct cached_range {
 	uint64_t start, n_bytes; /* address and length; length 0: empty */
-	_Alignas(8) uint8_t bytes[STRETCH_MASK + 1 + BYTES_MASK + 1 + sizeof(uint64_t)];
+	_Alignas(8) uint8_t bytes[RANGE_MASK + 1 + BYTES_MASK + 1 + sizeof(uint64_t)];
 };
 
 /* Per-run data that exceeds the BPF stack. */
@@ -39,11 +39,11 @@ struct room {
 	struct python_record record;
 	struct python_entry entries[PYTHON_MAX_ENTRIES];
 	uint8_t bytes[BYTES_MASK + 1 + sizeof(uint64_t)];
-	struct stretch roots, interpreter, thread, frames;
+	struct cached_range roots, interpreter, thread, frames;
 	uint16_t seen[SEEN_MASK + 1]; /* by hash of a code address: index of an entry that may have that code */
 };
 
-_Static_assert((PYTHON_MAX_ENTRIES & ENTRIES_MASK) == 0 && PYTHON_MAX_STRETCH <= (int)STRETCH_MASK, "masks");
+_Static_assert((PYTHON_MAX_ENTRIES & ENTRIES_MASK) == 0 && PYTHON_MAX_RANGE <= (int)RANGE_MASK, "masks");
 
 struct known_thread {
 	uint64_t layout_id, lists;
@@ -89,37 +89,37 @@ static __always_inline uint32_t half(const struct room *room, int32_t offset)
 	return half_at(room->bytes, offset);
 }
 
-/* Return n_bytes at an address if the cached stretch contains them, else NULL. Addresses are word-aligned. */
-static __always_inline const uint8_t *find(const struct stretch *stretch, uint64_t address, uint32_t n_bytes)
+/* Return n_bytes at an address if the cached range contains them, else NULL. Addresses are word-aligned. */
+static __always_inline const uint8_t *find(const struct cached_range *range, uint64_t address, uint32_t n_bytes)
 {
-	uint64_t offset = address - stretch->start;
+	uint64_t offset = address - range->start;
 
 	/* A single branch: the verifier explores each branch again at every inlined call. */
-	if ((offset > STRETCH_MASK) | (offset % 8 != 0) | (offset + n_bytes > stretch->n_bytes))
+	if ((offset > RANGE_MASK) | (offset % 8 != 0) | (offset + n_bytes > range->n_bytes))
 		return NULL;
-	return stretch->bytes + ((uint32_t)offset & STRETCH_MASK & ~7U);
+	return range->bytes + ((uint32_t)offset & RANGE_MASK & ~7U);
 }
 
-/* Replace the contents of a stretch. False: the memory cannot be read. */
-static __always_inline bool fill(struct room *room, struct stretch *stretch, uint64_t start, uint32_t n_bytes)
+/* Replace the contents of a range. False: the memory cannot be read. */
+static __always_inline bool fill(struct room *room, struct cached_range *range, uint64_t start, uint32_t n_bytes)
 {
-	stretch->start = start;
-	stretch->n_bytes = n_bytes;
-	if (read_memory(room, stretch->bytes, n_bytes & STRETCH_MASK, start) == 0)
+	range->start = start;
+	range->n_bytes = n_bytes;
+	if (read_memory(room, range->bytes, n_bytes & RANGE_MASK, start) == 0)
 		return true;
-	stretch->n_bytes = 0;
+	range->n_bytes = 0;
 	return false;
 }
 
 /* Return n_bytes at an address, read only if not cached. NULL: the memory cannot be read. */
-static __always_inline const uint8_t *read_stretch(struct room *room, struct stretch *stretch, uint64_t address,
-						   uint32_t n_bytes)
+static __always_inline const uint8_t *read_range(struct room *room, struct cached_range *range, uint64_t address,
+						 uint32_t n_bytes)
 {
-	const uint8_t *bytes = find(stretch, address, n_bytes);
+	const uint8_t *bytes = find(range, address, n_bytes);
 
 	if (bytes)
 		return bytes;
-	return fill(room, stretch, address, n_bytes) ? stretch->bytes : NULL;
+	return fill(room, range, address, n_bytes) ? range->bytes : NULL;
 }
 
 /*
@@ -142,13 +142,14 @@ static __always_inline const uint8_t *copy_frame(struct room *room, const struct
 		start = address;
 	if (!fill(room, &room->frames, start, (uint32_t)(address - start) + span))
 		return NULL;
-	return room->frames.bytes + ((uint32_t)(address - start) & STRETCH_MASK & ~7U);
+	return room->frames.bytes + ((uint32_t)(address - start) & RANGE_MASK & ~7U);
 }
 
-/* Return the word at an address from the stretch, or read it alone. */
-static __always_inline bool find_word(struct room *room, const struct stretch *stretch, uint64_t address, uint64_t *ret)
+/* Return the word at an address from the range, or read it alone. */
+static __always_inline bool find_word(struct room *room, const struct cached_range *range, uint64_t address,
+				      uint64_t *ret)
 {
-	const uint8_t *bytes = find(stretch, address, sizeof *ret);
+	const uint8_t *bytes = find(range, address, sizeof *ret);
 
 	if (bytes) {
 		*ret = word_at(bytes, 0);
@@ -157,10 +158,11 @@ static __always_inline bool find_word(struct room *room, const struct stretch *s
 	return read_memory(room, ret, sizeof *ret, address) == 0;
 }
 
-static __always_inline bool find_half(struct room *room, const struct stretch *stretch, uint64_t address, uint32_t *ret)
+static __always_inline bool find_half(struct room *room, const struct cached_range *range, uint64_t address,
+				      uint32_t *ret)
 {
 	uint32_t inside = address & 4;
-	const uint8_t *bytes = find(stretch, address - inside, inside + (uint32_t)sizeof *ret);
+	const uint8_t *bytes = find(range, address - inside, inside + (uint32_t)sizeof *ret);
 
 	if (bytes) {
 		*ret = half_at(bytes, (int32_t)inside);
@@ -192,7 +194,7 @@ static __always_inline uint64_t first_interpreter(struct walk *walk)
 
 	if (!layout->interpreters)
 		return layout->interpreter;
-	roots = read_stretch(walk->room, &walk->room->roots, layout->roots, layout->roots_span);
+	roots = read_range(walk->room, &walk->room->roots, layout->roots, layout->roots_span);
 	return roots ? word_at(roots, (int32_t)(layout->interpreters - layout->roots)) : 0;
 }
 
@@ -208,15 +210,15 @@ static long note_interpreter(uint32_t i, struct walk *walk)
 	const uint8_t *interpreter, *thread;
 	uint64_t head;
 
-	interpreter = read_stretch(walk->room, &walk->room->interpreter,
-				   at(walk->interpreter, layout->interpreter_start), layout->interpreter_span);
+	interpreter = read_range(walk->room, &walk->room->interpreter, at(walk->interpreter, layout->interpreter_start),
+				 layout->interpreter_span);
 	if (!interpreter)
 		return 1;
 	head = word_at(interpreter, layout->interpreter_threads - layout->interpreter_start);
 	note_list(walk, walk->interpreter);
 	note_list(walk, head);
 	if (head) {
-		thread = read_stretch(walk->room, &walk->room->thread, head, (uint32_t)layout->thread_span);
+		thread = read_range(walk->room, &walk->room->thread, head, (uint32_t)layout->thread_span);
 		if (!thread)
 			return 1;
 		note_list(walk, word_at(thread, layout->thread_id));
@@ -543,7 +545,7 @@ static __always_inline bool add_state(struct walk *walk, uint32_t n)
 
 	state->state = walk->thread.states[n].state;
 	state->interpreter = walk->thread.states[n].interpreter;
-	thread = read_stretch(room, &room->thread, state->state, (uint32_t)layout->thread_span);
+	thread = read_range(room, &room->thread, state->state, (uint32_t)layout->thread_span);
 	/* The state may have been freed and its memory reused. */
 	if (!thread || word_at(thread, layout->thread_interpreter) != state->interpreter ||
 	    word_at(thread, layout->thread_id) != walk->thread.pthread)

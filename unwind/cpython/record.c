@@ -91,7 +91,7 @@ static void take_in(struct near *near, uint64_t address)
 {
 	uint64_t start = MIN(near->start, address & ~(uint64_t)7), end = MAX(near->end, address + sizeof(uint64_t));
 
-	if (end - start > PYTHON_MAX_STRETCH || near->needed_end - start > PYTHON_MAX_SPAN)
+	if (end - start > PYTHON_MAX_RANGE || near->needed_end - start > PYTHON_MAX_SPAN)
 		return;
 	near->start = start;
 	near->end = end;
