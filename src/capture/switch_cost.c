@@ -19,7 +19,7 @@
 
 #include "base/util.h"
 
-enum { STRETCHES = 15, TURNS = 200, SWITCHES_A_TURN = 2, WORK = 3000, RING_BYTES = 1 << 19, N_PLAYERS = 2 };
+enum { INTERVALS = 15, TURNS = 200, SWITCHES_A_TURN = 2, WORK = 3000, RING_BYTES = 1 << 19, N_PLAYERS = 2 };
 
 enum phase { WITHOUT, RECORDED, N_PHASES };
 
@@ -33,7 +33,7 @@ struct game {
 		pthread_t thread;
 		int from, to;
 		bool begins, failed;
-		double used_ns[N_PHASES][STRETCHES];
+		double used_ns[N_PHASES][INTERVALS];
 	} players[N_PLAYERS];
 };
 
@@ -56,7 +56,7 @@ static bool hand_on(const struct player *player)
 
 static void play_phase(struct player *player, enum phase phase)
 {
-	for (int i = 0; i < STRETCHES && !player->failed; i++) {
+	for (int i = 0; i < INTERVALS && !player->failed; i++) {
 		double began = (double)thread_cpu_ns();
 
 		for (int turn = 0; turn < TURNS && !player->failed; turn++)
@@ -89,12 +89,12 @@ static int by_value(const void *a, const void *b)
 /* Median CPU time from one switch to the next. */
 static double median_ns(const struct game *game, enum phase phase)
 {
-	double both[STRETCHES];
+	double both[INTERVALS];
 
-	for (int i = 0; i < STRETCHES; i++)
+	for (int i = 0; i < INTERVALS; i++)
 		both[i] = game->players[0].used_ns[phase][i] + game->players[1].used_ns[phase][i];
-	qsort(both, STRETCHES, sizeof *both, by_value);
-	return both[STRETCHES / 2] / (TURNS * SWITCHES_A_TURN);
+	qsort(both, INTERVALS, sizeof *both, by_value);
+	return both[INTERVALS / 2] / (TURNS * SWITCHES_A_TURN);
 }
 
 static void game_done(struct game *game)

@@ -8,7 +8,7 @@
  * A trial alternates between both ways, a few samples each. Other load slows down single intervals, so count which way
  * wins each pair instead of adding times.
  */
-enum { STRETCH_SAMPLES = 8, TRIAL_SAMPLES = 16 * STRETCH_SAMPLES, PERIOD_SAMPLES = 4096 };
+enum { INTERVAL_SAMPLES = 8, TRIAL_SAMPLES = 16 * INTERVAL_SAMPLES, PERIOD_SAMPLES = 4096 };
 
 static struct stack_start *start_of(struct prefetch *prefetch, pid_t tid)
 {
@@ -90,9 +90,9 @@ void prefetch_note(struct prefetch *prefetch, uint64_t ns, size_t n_frames)
 	if (!is_trial(prefetch))
 		return;
 	n = trial->n_samples - (PERIOD_SAMPLES - TRIAL_SAMPLES);
-	if (n % (PREFETCH_N_WAYS * STRETCH_SAMPLES) == 0 && n > 0)
+	if (n % (PREFETCH_N_WAYS * INTERVAL_SAMPLES) == 0 && n > 0)
 		judge(trial);
-	prefetch->way = n / STRETCH_SAMPLES % PREFETCH_N_WAYS;
+	prefetch->way = n / INTERVAL_SAMPLES % PREFETCH_N_WAYS;
 	if (n == TRIAL_SAMPLES) {
 		prefetch->way = trial->score > 0 ? PREFETCH_BY_GUESS : PREFETCH_IN_ORDER;
 		*trial = (struct prefetch_trial){ 0 };

@@ -46,7 +46,7 @@ struct prefetch {
 	} starts[PREFETCH_THREADS];
 	struct prefetch_trial {
 		unsigned n_samples; /* since the last one began */
-		int score;          /* pairs of stretches that guessing has won, less those that it has lost */
+		int score;          /* pairs of intervals won by guessing, minus pairs lost */
 		uint64_t ns[PREFETCH_N_WAYS], n_frames[PREFETCH_N_WAYS]; /* of this pair */
 		uint64_t began_ns; /* the walk under way; 0: its time does not matter */
 	} trial;
