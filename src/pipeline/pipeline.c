@@ -36,7 +36,7 @@ static int begin_waits(struct pipeline *pipeline, enum capture_mode mode)
 		.native = &pipeline->native,
 		.memory = &pipeline->memory_stitcher,
 	};
-	return waits_new(mode == MODE_WALL, pipeline_put_stretch, pipeline, &pipeline->off_cpu.waits);
+	return waits_new(mode == MODE_WALL, pipeline_put_interval, pipeline, &pipeline->off_cpu.waits);
 }
 
 int pipeline_new(struct store *store, const struct pipeline_options *options, struct pipeline **ret)

@@ -117,8 +117,8 @@ int pipeline_take_polled(struct pipeline *pipeline, const struct sample *sample)
 /* CPU time that no sample was taken of. */
 int pipeline_take_unsampled(struct pipeline *pipeline, const struct capture_event *event);
 
-/* A stretch of a thread's time becomes a row; for waits_new(), data is the pipeline. */
-int pipeline_put_stretch(void *data, const struct stretch *stretch);
+/* An interval of a thread's time becomes a row; for waits_new(), data is the pipeline. */
+int pipeline_put_interval(void *data, const struct interval *interval);
 
 /* ---- events.c ---- */
 

@@ -142,34 +142,34 @@ static int put_sample(struct pipeline *pipeline, const struct sample *sample, st
 /* ---- Waiting ---- */
 
 /* Turn an interval of a thread's time into a row, with its wait state and the object of the wait as the innermost frames. */
-int pipeline_put_stretch(void *data, const struct stretch *stretch)
+int pipeline_put_interval(void *data, const struct interval *interval)
 {
 	static const struct wait_stack nothing = { .verdict = VERDICT_NO_PYTHON, .end = STACK_TRUNCATED };
-	const struct wait_stack *stack = stretch->stack ? stretch->stack : &nothing;
+	const struct wait_stack *stack = interval->stack ? interval->stack : &nothing;
 	struct pipeline *pipeline = data;
 	struct sample_row row = {
-		.pid = stretch->pid,
-		.tid = stretch->tid,
-		.cpu = stretch->cpu,
-		.weight = stretch->weight,
+		.pid = interval->pid,
+		.tid = interval->tid,
+		.cpu = interval->cpu,
+		.weight = interval->weight,
 		.verdict = stack->verdict,
 		.end = stack->end,
-		.state = stretch->state,
-		.gil = stretch->state == STATE_GIL ? ANSWER_NO : ANSWER_UNKNOWN, /* a waiter does not hold it */
+		.state = interval->state,
+		.gil = interval->state == STATE_GIL ? ANSWER_NO : ANSWER_UNKNOWN, /* a waiter does not hold it */
 		.stack = stack->id,
 	};
 	uint32_t id = stack->id;
 	int r = 0;
 
-	pipeline->counts.without_stack += !stretch->stack;
-	if (stretch->state != STATE_RUNNING)
-		r = intern_wait(&pipeline->intern, pipeline->batch, stack->id, stack->depth, stretch->state, &id);
-	if (r >= 0 && stack->object != 0 && stretch->state == stack->state)
+	pipeline->counts.without_stack += !interval->stack;
+	if (interval->state != STATE_RUNNING)
+		r = intern_wait(&pipeline->intern, pipeline->batch, stack->id, stack->depth, interval->state, &id);
+	if (r >= 0 && stack->object != 0 && interval->state == stack->state)
 		r = intern_object(&pipeline->intern, pipeline->batch, id, stack->depth + 1, stack->object, &id);
 	if (r < 0)
 		return r;
 	row.stack = id;
-	return put_row(pipeline, &row, stretch->since_ns);
+	return put_row(pipeline, &row, interval->since_ns);
 }
 
 /* The wait may continue: see check_object() in waits.c. */

@@ -62,12 +62,12 @@ struct waits {
 	struct queue queue[2]; /* blocked, preempted */
 	bool running;
 	uint64_t began_ns;
-	int (*put)(void *data, const struct stretch *stretch);
+	int (*put)(void *data, const struct interval *interval);
 	void *data;
 	struct waits_sums sums;
 };
 
-int waits_new(bool running, int (*put)(void *data, const struct stretch *stretch), void *data, struct waits **ret)
+int waits_new(bool running, int (*put)(void *data, const struct interval *interval), void *data, struct waits **ret)
 {
 	struct waits *waits = calloc(1, sizeof *waits);
 
@@ -148,7 +148,7 @@ static int know(struct waits *waits, pid_t pid, pid_t tid, enum activity until_n
 static int put(struct waits *waits, const struct thread *thread, enum thread_state state, uint64_t since_ns,
 	       uint64_t weight, const struct wait_stack *stack)
 {
-	const struct stretch stretch = {
+	const struct interval interval = {
 		.pid = thread->pid,
 		.tid = thread->tid,
 		.cpu = thread->cpu,
@@ -161,7 +161,7 @@ static int put(struct waits *waits, const struct thread *thread, enum thread_sta
 	if (weight == 0)
 		return 0;
 	waits->sums.by_state[state] += weight;
-	return waits->put(waits->data, &stretch);
+	return waits->put(waits->data, &interval);
 }
 
 static int put_owed(struct waits *waits, struct thread *thread, bool is_preempted, bool is_long)

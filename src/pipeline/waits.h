@@ -29,8 +29,8 @@ struct wait_stack {
 /* A longer wait is put in such portions, so that a recording shows it before it ends. */
 #define WAIT_PORTION_NS UINT64_C(10000000000)
 
-/* A stretch of a thread's time. */
-struct stretch {
+/* An interval of a thread's time. */
+struct interval {
 	pid_t pid, tid;
 	unsigned cpu;
 	uint64_t since_ns; /* CLOCK_MONOTONIC: when it left the processor; while it runs: end of its last interval */
@@ -53,7 +53,7 @@ struct waits;
  * @put: receives each interval; its negative result is returned to the caller.
  * @running: whether to put intervals of running, too.
  */
-int waits_new(bool running, int (*put)(void *data, const struct stretch *stretch), void *data, struct waits **ret);
+int waits_new(bool running, int (*put)(void *data, const struct interval *interval), void *data, struct waits **ret);
 void waits_free(struct waits *waits);
 
 /* All below: -ENOMEM, or what put returned. Times in CLOCK_MONOTONIC, in the order of the events. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_waits.c - each thread's stretches of time, from switches that are made here. */
+/* test_waits.c - each thread's intervals of time, from switches that are made here. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,20 +16,20 @@ enum { PID = 100, TID = 101, OTHER = 102, MS = 1000000, PERIOD = 10 * MS };
 
 /* What has been put. */
 static struct kept {
-	struct stretch stretches[4096];
+	struct interval intervals[4096];
 	uint32_t ids[4096]; /* of their stacks; 0: none */
 	uint32_t objects[4096];
 	size_t n;
 	int error;
 } kept;
 
-static int keep(void *data, const struct stretch *stretch)
+static int keep(void *data, const struct interval *interval)
 {
 	assert_ptr_equal(data, &kept);
-	assert_true(kept.n < N_ELEMENTS(kept.stretches));
-	kept.stretches[kept.n] = *stretch;
-	kept.objects[kept.n] = stretch->stack ? stretch->stack->object : 0;
-	kept.ids[kept.n++] = stretch->stack ? stretch->stack->id : 0;
+	assert_true(kept.n < N_ELEMENTS(kept.intervals));
+	kept.intervals[kept.n] = *interval;
+	kept.objects[kept.n] = interval->stack ? interval->stack->object : 0;
+	kept.ids[kept.n++] = interval->stack ? interval->stack->id : 0;
 	return kept.error;
 }
 
@@ -47,17 +47,17 @@ static uint64_t sum_of(pid_t tid)
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < kept.n; i++)
-		if (kept.stretches[i].tid == tid)
-			sum += kept.stretches[i].weight;
+		if (kept.intervals[i].tid == tid)
+			sum += kept.intervals[i].weight;
 	return sum;
 }
 
-static void assert_stretch(size_t i, enum thread_state state, uint64_t since_ns, uint64_t weight, uint32_t id)
+static void assert_interval(size_t i, enum thread_state state, uint64_t since_ns, uint64_t weight, uint32_t id)
 {
 	assert_true(i < kept.n);
-	assert_int_equal(kept.stretches[i].state, state);
-	assert_int_equal(kept.stretches[i].since_ns, since_ns);
-	assert_int_equal(kept.stretches[i].weight, weight);
+	assert_int_equal(kept.intervals[i].state, state);
+	assert_int_equal(kept.intervals[i].since_ns, since_ns);
+	assert_int_equal(kept.intervals[i].weight, weight);
 	assert_int_equal(kept.ids[i], id);
 }
 
@@ -95,8 +95,8 @@ static void a_wait_has_the_stack_of_its_switch(void **state)
 	leave(waits, TID, 20 * MS);
 	enter(waits, TID, 50 * MS);
 	assert_int_equal(kept.n, 1);
-	assert_stretch(0, STATE_IO, 20 * MS, 30 * MS, 7);
-	assert_int_equal(kept.stretches[0].cpu, 1);
+	assert_interval(0, STATE_IO, 20 * MS, 30 * MS, 7);
+	assert_int_equal(kept.intervals[0].cpu, 1);
 
 	/* The same one is not the next wait's. */
 	leave(waits, TID, 60 * MS);
@@ -119,14 +119,14 @@ static void or_of_the_moment_after_it(void **state)
 	assert_false(waits_next(waits, 40 * MS, &pid, &tid, &since_ns)); /* nobody need look */
 	enter(waits, TID, 50 * MS);
 	assert_int_equal(kept.n, 1);
-	assert_stretch(0, STATE_IO, 20 * MS, 30 * MS, 7);
+	assert_interval(0, STATE_IO, 20 * MS, 30 * MS, 7);
 	leave(waits, TID, 60 * MS);
 	assert_true(waits_next(waits, 61 * MS, &pid, &tid, &since_ns));
 	enter(waits, TID, 100 * MS);
 	assert_int_equal(kept.n, 1);
 	assert_int_equal(waits_exit(waits, TID, 101 * MS), 0);
-	assert_stretch(1, STATE_IO, 60 * MS, 40 * MS, 7);
-	assert_stretch(2, STATE_RUNNING, 101 * MS, 21 * MS, 7); /* where it was seen last */
+	assert_interval(1, STATE_IO, 60 * MS, 40 * MS, 7);
+	assert_interval(2, STATE_RUNNING, 101 * MS, 21 * MS, 7); /* where it was seen last */
 	waits_free(waits);
 }
 
@@ -139,7 +139,7 @@ static void preempted_is_runnable_whatever_it_was_in(void **state)
 	stack_at(waits, 7, 11 * MS, 11 * MS, true);
 	assert_int_equal(waits_leave(waits, PID, TID, 0, true, 12 * MS), 0);
 	enter(waits, TID, 20 * MS);
-	assert_stretch(0, STATE_RUNNABLE, 12 * MS, 8 * MS, 7);
+	assert_interval(0, STATE_RUNNABLE, 12 * MS, 8 * MS, 7);
 	waits_free(waits);
 }
 
@@ -183,7 +183,7 @@ static void a_look_waits_for_its_wait(void **state)
 	enter(waits, TID, 90 * MS);
 	assert_int_equal(kept.n, 1);
 	/* And it stands for the one before, which was long, too. */
-	assert_stretch(0, STATE_IO, 70 * MS, 30 * MS, 9);
+	assert_interval(0, STATE_IO, 70 * MS, 30 * MS, 9);
 	waits_free(waits);
 }
 
@@ -216,11 +216,11 @@ static void waits_stand_for_others_of_their_kind(void **state)
 	stack_at(waits, 5, now + 1, now + 1, true); /* a long one with a stack is not concerned */
 	leave(waits, TID, now += MS);
 	enter(waits, TID, now += 20 * MS);
-	assert_stretch(0, STATE_IO, now - 20 * MS, 20 * MS, 5);
+	assert_interval(0, STATE_IO, now - 20 * MS, 20 * MS, 5);
 	stack_at(waits, 6, now + 1, now + 1, true);
 	leave(waits, TID, now += MS);
 	enter(waits, TID, now += 2 * MS);
-	assert_stretch(1, STATE_IO, now - 2 * MS, 7 * MS, 6);
+	assert_interval(1, STATE_IO, now - 2 * MS, 7 * MS, 6);
 	waits_free(waits);
 }
 
@@ -234,8 +234,8 @@ static void what_is_owed_is_put_in_the_end(void **state)
 	enter(waits, TID, 13 * MS);
 	assert_int_equal(waits_exit(waits, TID, 20 * MS), 0);
 	assert_int_equal(kept.n, 2);
-	assert_stretch(0, STATE_BLOCKED, 11 * MS, 2 * MS, 0);
-	assert_stretch(1, STATE_RUNNING, 20 * MS, 8 * MS, 0);
+	assert_interval(0, STATE_BLOCKED, 11 * MS, 2 * MS, 0);
+	assert_interval(1, STATE_RUNNING, 20 * MS, 8 * MS, 0);
 	/* Its last steps, as all processors tell of them. */
 	leave(waits, TID, 21 * MS);
 	assert_int_equal(waits_end(waits, 900 * MS), 0);
@@ -279,7 +279,7 @@ static void a_thread_that_never_switches(void **state)
 	stack_at(waits, 3, 101 * MS, 102 * MS, false);
 	assert_int_equal(waits_end(waits, 900 * MS), 0);
 	assert_int_equal(kept.n, 1);
-	assert_stretch(0, STATE_IO, 100 * MS, 800 * MS, 3);
+	assert_interval(0, STATE_IO, 100 * MS, 800 * MS, 3);
 	waits_free(waits);
 }
 
@@ -298,8 +298,8 @@ static void a_thread_that_always_runs(void **state)
 	assert_int_equal(kept.n, 0);
 	assert_int_equal(waits_end(waits, 11 * MS), 0);
 	assert_int_equal(kept.n, 2);
-	assert_stretch(0, STATE_RUNNING, 11 * MS, 10 * MS, 0);
-	assert_stretch(1, STATE_RUNNING, 11 * MS, 10 * MS, 0);
+	assert_interval(0, STATE_RUNNING, 11 * MS, 10 * MS, 0);
+	assert_interval(1, STATE_RUNNING, 11 * MS, 10 * MS, 0);
 	waits_free(waits);
 }
 
@@ -317,11 +317,11 @@ static void long_waits_come_in_portions(void **state)
 	assert_int_equal(waits_portion(waits, first - 1), 0);
 	assert_int_equal(kept.n, 0);
 	assert_int_equal(waits_portion(waits, first), 0);
-	assert_stretch(0, STATE_IO, 20 * MS, WAIT_PORTION_NS, 3);
+	assert_interval(0, STATE_IO, 20 * MS, WAIT_PORTION_NS, 3);
 	assert_int_equal(waits_portion(waits, second), 0);
-	assert_stretch(1, STATE_IO, first, WAIT_PORTION_NS + 5, 3);
+	assert_interval(1, STATE_IO, first, WAIT_PORTION_NS + 5, 3);
 	enter(waits, TID, second + 30 * MS);
-	assert_stretch(2, STATE_IO, second, 30 * MS, 3);
+	assert_interval(2, STATE_IO, second, 30 * MS, 3);
 	assert_int_equal(waits_end(waits, second + 31 * MS), 0);
 	assert_int_equal(sum_of(TID), second + 21 * MS);
 	waits_free(waits);
@@ -350,7 +350,7 @@ static void new_threads_wait_for_a_processor(void **state)
 	assert_int_equal(waits_make(waits, PID, TID, 10 * MS), 0);
 	enter(waits, TID, 30 * MS);
 	assert_int_equal(waits_end(waits, 31 * MS), 0);
-	assert_stretch(0, STATE_RUNNABLE, 10 * MS, 20 * MS, 0);
+	assert_interval(0, STATE_RUNNABLE, 10 * MS, 20 * MS, 0);
 	assert_int_equal(sum_of(TID), 21 * MS);
 	/* Its number comes again. */
 	assert_int_equal(waits_make(waits, PID, TID, 40 * MS), 0);
@@ -432,7 +432,7 @@ static void errors_are_handed_on(void **state)
 	waits_free(waits);
 }
 
-/* Whatever is told, in whatever order: a thread's stretches and what is unknown are its time. */
+/* Whatever is told, in whatever order: a thread's intervals and what is unknown are its time. */
 static void sums_hold_for_any_history(void **state)
 {
 	uint64_t seed = 12345;
@@ -495,13 +495,13 @@ static void an_object_is_of_the_wait_that_it_was_read_in(void **state)
 	leave(waits, TID, 10 * MS);
 	enter(waits, TID, 13 * MS);
 	assert_int_equal(kept.objects[kept.n - 1], 0);
-	assert_stretch(kept.n - 1, STATE_IO, 10 * MS, 3 * MS, 7);
+	assert_interval(kept.n - 1, STATE_IO, 10 * MS, 3 * MS, 7);
 	stack.from_ns = stack.to_ns = 20 * MS;
 	stack.object_ns = 24 * MS;
 	assert_int_equal(waits_stack(waits, PID, TID, &stack), 0);
 	leave(waits, TID, 20 * MS);
 	enter(waits, TID, 24 * MS);
-	assert_stretch(kept.n - 1, STATE_IO, 20 * MS, 4 * MS, 7);
+	assert_interval(kept.n - 1, STATE_IO, 20 * MS, 4 * MS, 7);
 	assert_int_equal(kept.objects[kept.n - 1], 5);
 	waits_free(waits);
 }
