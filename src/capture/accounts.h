@@ -28,7 +28,7 @@ struct accounts {
 	size_t n, allocated;
 	size_t n_orphans;   /* of the items */
 	bool no_children;   /* do not count the time of children */
-	uint64_t before_ns; /* used in former stretches, see accounts_pause() */
+	uint64_t before_ns; /* used in former intervals, see accounts_pause() */
 	uint64_t read_ns;   /* CLOCK_MONOTONIC, when they were read last */
 };
 void accounts_done(struct accounts *accounts);

@@ -8,7 +8,7 @@
  * kernel/events/core.c, Linux 6.18). The reasons:
  * 1. The kernel throttled sampling, or ran with interrupts off. The thread used this time. The sample weighs all of these
  *    periods: where the thread is at the end of the gap stands for the gap. This is fair if the length of the gap does not depend
- *    on the stack; after a stretch with interrupts off, the sample shows the function that enables them.
+ *    on the stack; after an interval with interrupts off, the sample shows the function that enables them.
  * 2. The hypervisor ran another machine. The guest's clock goes on, and a kernel with a steal clock does not account this time
  *    to the thread. Neither does a sample.
  * 3. The thread was in the kernel, and the user may not sample the kernel. Nothing tells this from 1, so the sample weighs one period.
