@@ -361,7 +361,7 @@ const struct sql_function time_functions[] = {
 	  call_date_part, NULL, NULL },
 	{ "date_trunc", 2, "date_trunc('hour', timestamp): the beginning of its year ... hour ... millisecond, UTC", PURE, NULL,
 	  call_date_trunc, NULL, NULL },
-	{ "time_bucket", 2, "time_bucket('5 minutes', timestamp): the beginning of its stretch of that length", PURE, NULL,
+	{ "time_bucket", 2, "time_bucket('5 minutes', timestamp): the start of its interval of that length", PURE, NULL,
 	  call_time_bucket, NULL, NULL },
 	{ "to_timestamp", 1, "to_timestamp('2024-05-01 12:30:00'): seconds since 1970", PURE, NULL, call_to_timestamp, NULL,
 	  NULL },
