@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The unwinder as compiled for aarch64, on stacks recorded there.
- *
- * fixtures/aarch64/record.py has stepped through programs, one instruction at a
- * time, and written down registers, stack and, from calls and returns as the
- * processor made them, the truth. Each of these instructions is a sample here.
- * The processor at hand does not matter: base/ and unwind/native/ are compiled
- * with -DPROBING_MACHINE_AARCH64.
+/*
+ * Test the unwinder, compiled for aarch64, on stacks recorded there.
+ * fixtures/aarch64/record.py single-stepped programs and stored registers and stack. It also stored the true stack,
+ * from the calls and returns that the processor executed. Each instruction is a sample here. The test runs on any
+ * processor: base/ and unwind/native/ are compiled with -DPROBING_MACHINE_AARCH64.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -216,7 +214,7 @@ static void trace_unwind(struct trace *trace, size_t n_cut)
 	*sample = (struct sample){ .pid = 1, .tid = 1, .has_user = true, .regs = trace->regs };
 	sample->stack_bytes = trace->stack_bytes - offset;
 	sample->stack_bytes -= MIN(n_cut, sample->stack_bytes);
-	/* A block of its own size: the sanitizer sees every step beyond. */
+	/* Allocate each block separately, so that AddressSanitizer detects every access beyond its end. */
 	free(trace->captured);
 	trace->captured = malloc(sample->stack_bytes + 1);
 	assert_non_null(trace->captured);
@@ -261,7 +259,7 @@ static void assert_register(struct trace *trace, size_t i, unsigned reg)
 			 call->regs.value[reg]);
 }
 
-/* What callers have in callee-saved registers, and what a signal interrupted has in all. */
+/* Compare the callers' callee-saved registers, and all registers of an interrupted frame. */
 static void assert_registers(struct trace *trace)
 {
 	for (size_t i = 1; i <= trace->n_calls; i++) {
@@ -426,7 +424,7 @@ static void test_with_libc(void **state)
 	trace_close(&trace);
 }
 
-/* A library whose file cannot be had: callers may be missing, but none is invented. */
+/* If the file of a library is unavailable, callers may be missing, but none is invented. */
 static void test_library_without_cfi(void **state)
 {
 	unsigned n_inside = 0, n_complete = 0;
@@ -480,7 +478,7 @@ static void test_frame_records(void **state)
 	trace_close(&trace);
 }
 
-/* Registers have other numbers there: its CFI would be read wrongly. */
+/* The file's registers have other numbers, so its CFI must not be used. */
 static void test_file_of_another_machine(void **state)
 {
 	struct mapping_source source = { 0x10000000, 0x20000000, .executable = true, .inode = 1, .path = "/other" };

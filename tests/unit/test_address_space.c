@@ -579,7 +579,7 @@ static const char *libm_path(void)
 	return path;
 }
 
-/* A copy of libm in a folder of its own. */
+/* A copy of libm in a separate folder. */
 static struct scratch make_scratch(const char *library)
 {
 	struct scratch scratch = { .folder = "/tmp/test_address_space.XXXXXX" };
@@ -630,7 +630,7 @@ static void paths_may_hold_anything(void **state)
 	free_scratch(&scratch);
 }
 
-/* With the privilege the deleted file is still reached; without, what is mapped of it. */
+/* With the privilege, the deleted file is readable; without, only its mapped part. */
 static void check_gone_file(const struct scratch *scratch, void *function)
 {
 	struct home home = load_home(getpid());
@@ -654,7 +654,7 @@ static void check_gone_file(const struct scratch *scratch, void *function)
 	close_home(&home);
 }
 
-/* What a process has mapped of a file does for unwinding what the file does. */
+/* Unwinding from the mapped contents of a file gives the same result as from the file. */
 static void copies_from_memory_have_the_same_functions(void **state)
 {
 	struct scratch scratch = make_scratch("libcopy.so");
@@ -712,7 +712,7 @@ static void deleted_files_are_still_named(void **state)
 	free_scratch(&scratch);
 }
 
-/* Mapped at an address where nothing is, so that map_files cannot help. */
+/* Mapped at an unused address, so map_files cannot help. */
 static int open_as(const char *path, uint64_t device, uint64_t inode)
 {
 	struct home home = open_home(getpid());
@@ -751,7 +751,7 @@ static void only_the_mapped_file_is_opened(void **state)
 	assert_int_equal(open_as(scratch.library, 0, 0), 0);
 	unlink(scratch.library);
 	assert_int_equal(open_as(scratch.library, st.st_dev, st.st_ino), -ENOENT);
-	/* Opening a pipe that nobody writes to would never return. */
+	/* Opening a pipe without a writer would never return. */
 	assert_int_equal(mkfifo(scratch.library, 0600), 0);
 	assert_int_equal(open_as(scratch.library, 0, 0), -ENOEXEC);
 	assert_int_equal(open_as("/dev/null", 0, 0), -ENOEXEC);

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka wants the four above */
+/* cmocka needs the four headers above. */
 #include <cmocka.h>
 
 #include <errno.h>
@@ -62,7 +62,7 @@ static int teardown(void **state)
 	return nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* The first line of what is found; "" for none. @root: %s in it is the folder. */
+/* Compare the first line of the found file; "": none. %s in root is the folder. */
 static void assert_found(const char *root, const char *file, const char *expected)
 {
 	CLEANUP(source_done) struct source source = {};
@@ -279,7 +279,7 @@ static void test_files_in_order(void **state)
 
 	(void)state;
 	put_train();
-	/* A file that is not here took more time: it has no lines to show. */
+	/* A missing file took more time; it has no lines to show. */
 	present = listing(NULL, (struct annotate_options){ .max_files = 1 }, 0, &told);
 	assert_non_null(strstr(present, "train.py\n"));
 	assert_null(strstr(present, "gemm.cpp\n"));

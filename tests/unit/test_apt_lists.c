@@ -124,7 +124,7 @@ static void packed_list(void **state)
 	free(text);
 }
 
-/* What is damaged, or no list, has no answers, and ends. */
+/* A damaged file, or one of another kind, gives no answer, and parsing ends. */
 static void no_list(void **state)
 {
 	struct apt_query query = { .build_id = OURS, .candidates = { "shape-dbgsym" } };

@@ -9,7 +9,7 @@
 #define SECOND UINT64_C(1000000000)
 enum { STARTED = 1700000000 };
 
-/* Names that stay, unlike those of with(). */
+/* Names that stay valid, unlike those of with(). */
 struct names {
 	char a[320], b[320], c[320], out[320], again[320];
 };
@@ -54,7 +54,7 @@ static const char *answer(const char *path, const char *sql)
 	return text;
 }
 
-/* Change a file behind our back. False: what is to be changed is no plain table in it. */
+/* Change the file directly, without the store. False: it has no such plain table. */
 static bool change(const char *path, const char *sql)
 {
 	if (strstr(sql, " sample ") &&
@@ -94,7 +94,7 @@ static void put_names(struct store *store, int64_t shift)
 			 0);
 }
 
-/* A Python function that calls a native one, inlined twice; and a place of which nothing is known. */
+/* A Python function that calls a native function, which was inlined twice; and an unresolved address. */
 static void put_tree(struct store *store, int64_t shift)
 {
 	assert_int_equal(store_put_frame(store, &(struct frame_row){ .frame = 1 + shift,
@@ -232,7 +232,7 @@ static void expect_sound(const char *path)
 	sqlite3_close(db);
 }
 
-/* Samples with what their stacks are by name: what a reader sees of a recording. */
+/* Samples with the names of their stacks, as a reader of the recording sees them. */
 static const char *const sampled_sql =
 	"WITH RECURSIVE path(leaf, stack, names) AS (SELECT stack, stack, '' FROM stack UNION ALL"
 	" SELECT leaf, s.parent, coalesce(f.name, '?') || ifnull(f.line, '') || ';' || names FROM path JOIN stack AS s USING(stack)"
@@ -255,7 +255,7 @@ static void test_compact(void **state)
 	expect_sound(names.out);
 	assert_int_equal(result.n_samples, 6);
 	assert_string_equal(answer(names.out, sampled_sql), before);
-	/* what no sample leads to is gone, frames of inlining keep their range, and others' tables are there */
+	/* Rows without samples are gone, inlined frames keep their range, and foreign tables remain. */
 	assert_string_equal(answer(names.out,
 				   "SELECT count(*) FROM stack; SELECT count(*) FROM function;"
 				   " SELECT path FROM module; SELECT count(*), sum(frame >= 1 << 32) FROM frame"),
@@ -285,7 +285,7 @@ static void test_two_parts_of_one_process(void **state)
 	assert_string_equal(
 		answer(out, "SELECT count(*), min(pid), max(pid) FROM process; SELECT count(*) FROM thread"),
 		"1|42|42\n1");
-	/* equal rows are one, but for a place of which nothing is known */
+	/* Equal rows are merged, except unresolved addresses. */
 	assert_string_equal(answer(out, "SELECT count(*) FROM module; SELECT count(*) FROM function;"
 					" SELECT count(*) FROM frame; SELECT count(*) FROM stack"),
 			    "1\n2\n6\n4");
@@ -317,7 +317,7 @@ static void test_two_processes_of_one_number(void **state)
 			    "42|43|6\n10000042|10000043|6\n20000042|20000043|6");
 	assert_string_equal(
 		answer(out, "SELECT count(*) FROM thread NATURAL JOIN (SELECT DISTINCT pid, tid FROM sample)"), "3");
-	/* what was merged can be merged again */
+	/* A merged recording can be merged again. */
 	assert_int_equal(copy((const char *const[]){ out, paths[1] }, 2, names.again, false, &result), 0);
 	expect_sound(names.again);
 	assert_string_equal(answer(names.again, "SELECT run, pid, was FROM run_process ORDER BY 1"),
@@ -357,7 +357,7 @@ static unsigned count_wrong(const char *path, bool *ret_is_sealed)
 	return n;
 }
 
-/* Each of these breaks one thing; the sum sees all of them, and most are named as what they are. */
+/* Each statement damages one thing. The checksum detects all of them; most also have a specific message. */
 static void test_what_is_wrong_is_said(void **state)
 {
 	static const struct {

@@ -128,7 +128,7 @@ static void the_ends_of_the_ranges(void **state)
 	round_trip(*state, rows + 2, 2);
 }
 
-/* What SQL shows of a time is what it would show of the exact one, and stays so however often it is written. */
+/* A stored time prints as the exact one does, also after repeated writes. */
 static void times_are_what_a_timestamp_shows(void **state)
 {
 	const uint64_t start = UINT64_C(1763840000000000000);

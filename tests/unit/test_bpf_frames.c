@@ -24,7 +24,7 @@ struct stack {
 	struct py_frames frames;
 };
 
-/* All Python frames of a thread, of the record where there is one. */
+/* Read all Python frames of a thread, from the BPF record if it exists. */
 static void read_stack(struct py_runtime *runtime, pid_t tid, const struct python_record *record, struct stack *stack)
 {
 	uint64_t top = 0, end;
@@ -64,7 +64,7 @@ static void assert_answer(enum py_answer answer, uint32_t flags, uint32_t known,
 	n_told += answer != PY_UNKNOWN;
 }
 
-/* What a thread holds is the same for whoever reads it. */
+/* All readers agree about the GIL and the GC of a thread. */
 static void assert_same_hold(struct py_runtime *runtime, pid_t tid, const struct python_record *record)
 {
 	struct py_gil_state gil_state;
@@ -75,7 +75,7 @@ static void assert_same_hold(struct py_runtime *runtime, pid_t tid, const struct
 	assert_answer(gil_state.collects, record->flags, PYTHON_GC_KNOWN, PYTHON_GC_RUNS);
 }
 
-/* @whole: the image lacks nothing that was not needed to read this very thread. */
+/* @whole: the image has all memory that reading this thread needs. */
 static size_t compare_thread(struct py_runtime *runtime, pid_t tid, bool whole, bool forget_codes)
 {
 	static struct stack by_memory, by_record;
@@ -134,7 +134,7 @@ static void set_word(uint64_t address, uint64_t word)
 	memcpy(&image_page(bpf_here.image, address)->bytes[address % IMAGE_PAGE_BYTES], &word, sizeof word);
 }
 
-/* Images have what readers look at: no count of an object's references, which none is without, and of shims no code, though they have None. */
+/* Add reference counts, which images omit and every object has. Shims have None instead of a code object. */
 static void complete_image(const struct python_record *record)
 {
 	const struct python_entry *entries = python_entries(record);
@@ -148,7 +148,7 @@ static void complete_image(const struct python_record *record)
 	}
 }
 
-/* Whenever its pages move while they are read, the record is what it would have been, or says that it is not whole. */
+/* If pages move during the read, the record is either equal or marked as incomplete. */
 static void assert_moves_do_no_harm(pid_t tid)
 {
 	static uint8_t unmoved[PYTHON_RECORD_BYTES];
@@ -195,7 +195,7 @@ static size_t compare_image(const char *path, bool whole)
 
 		n += compare_thread(runtime, image.threads[i], whole, false);
 		n_reads = bpf_here.n_reads;
-		/* Now it is known, and the lists are as they were. */
+		/* Now the thread is known, and the lists are unchanged. */
 		compare_thread(runtime, image.threads[i], whole, false);
 		assert_true(bpf_here.n_reads <= n_reads);
 	}
@@ -266,7 +266,7 @@ static void a_thread_that_python_does_not_know_has_no_record(void **state)
 	assert_null(bpf_here_run(image.threads[0] + 12345));
 }
 
-/* The record of the layout as it is now; returns how many readings it took. */
+/* Make the record with the current layout; return its number of reads. */
 static unsigned record_into(uint8_t *to, size_t *ret_bytes)
 {
 	assert_non_null(bpf_here_run(image.threads[0]));
@@ -275,7 +275,7 @@ static unsigned record_into(uint8_t *to, size_t *ret_bytes)
 	return bpf_here.n_reads;
 }
 
-/* With fewer readings the record is the same as by this layout, which reads each thing by itself. */
+/* Fewer reads give the same record as this layout, which reads each field separately. */
 static void assert_fewer_readings(const struct python_layout *apart)
 {
 	static uint8_t alone[PYTHON_RECORD_BYTES], together[PYTHON_RECORD_BYTES];
@@ -343,7 +343,7 @@ static void fields_that_lie_together_are_read_at_once(void **state)
 	assert_fewer_readings(&apart);
 }
 
-/* Of a run before nothing is believed, though the code stands where it stood. */
+/* Data of an earlier run is not used, even if the code object is at the same address. */
 static void code_is_read_in_each_run(void **state)
 {
 	const struct python_record *record = (const struct python_record *)bpf_here.output;
@@ -416,14 +416,14 @@ static void only_what_cannot_wait_calls_the_reader(void **state)
 		assert_non_null(bpf_here_run(image.threads[0]));
 		assert_int_equal(bpf_here.has_called, cases[i].calls);
 	}
-	/* However little of a stack there is, of a thread without frames memory has to be read. */
+	/* A thread without frames needs a memory read, however small its stack. */
 	bpf_here.sp = bpf_here.floor;
 	assert_null(bpf_here_run(image.threads[0] + 12345));
 	assert_true(bpf_here.has_called);
 	bpf_here.has_floor = false;
 }
 
-/* Where the reader comes seldom it is called for code that it has not seen, once. */
+/* A recorder with few wake-ups is woken once for a new code object. */
 static void new_code_calls_the_reader_once(void **state)
 {
 	(void)state;
@@ -497,7 +497,7 @@ static void a_frame_without_code_is_marked(void **state)
 	assert_int_equal(record->flags & PYTHON_INCOMPLETE, PYTHON_FAULT);
 }
 
-/* The code object that ran has been freed and another one is there. */
+/* The code object of the sample has been freed, and another one has its address. */
 static void another_code_at_the_same_place_is_not_taken_for_it(void **state)
 {
 	struct python_record *record = (struct python_record *)bpf_here.output;

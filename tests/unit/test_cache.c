@@ -76,7 +76,7 @@ static void put_symbol(char *to, size_t *used, const struct symbol *symbol)
 	assert_true(*used < MAX_TEXT);
 }
 
-/* What is told of places of a file, and how it was found. @keep: it is put into the cache. */
+/* Collect the names of a file's addresses, and how they were found. @keep: store them in the cache. */
 static void look(const char *path, uint64_t start, uint64_t step, bool use_cache, bool keep, char text[MAX_TEXT],
 		 struct symbol_sources *ret)
 {
@@ -127,7 +127,7 @@ static void look_in_folder(const char *name, bool use_cache, bool keep, char tex
 	look(path, first_function(path), 3, use_cache, keep, text, ret);
 }
 
-/* The only file in the cache; false: there is none. */
+/* Find the only file in the cache; false: none. */
 static bool find_only(char to[512])
 {
 	char path[128];
@@ -170,7 +170,7 @@ static void a_second_look_finds_nothing_out(void **state)
 	}
 }
 
-/* Method tables, internal functions, and whatever debug information there is: of an interpreter that is here. */
+/* Test method tables, internal functions and available debug information of an installed interpreter. */
 static void an_interpreter_is_found_again(void **state)
 {
 	CLEANUP(elf_file_freep) struct elf_file *elf = NULL;
@@ -217,7 +217,7 @@ static void look_at_symbols(const char *name, struct symbol_sources *ret)
 	symbol_module_keep(module);
 }
 
-/* One look adds to what another has found, and what it did not need stays; nothing is written where nothing is new. */
+/* A lookup adds to the cached names and keeps unused ones. Without new names it writes nothing. */
 static void looks_add_up(void **state)
 {
 	char text[MAX_TEXT], file[512];
@@ -249,7 +249,7 @@ static void another_file_is_not_this_one(void **state)
 
 	(void)state;
 	look_in_folder("packed.so", true, true, first, &sources);
-	/* The same bytes, and the same build-id, in another file: whoever made it may have made it to mislead. */
+	/* The same bytes and build-id in another file: its creator may intend to mislead. */
 	assert_int_equal(run("cp -p packed.so copy.so"), 0);
 	look_in_folder("copy.so", true, false, second, &sources);
 	assert_false(sources.is_cached);
@@ -282,7 +282,7 @@ static void replace_bytes(const char *path, uint64_t at, const void *bytes, size
 	close(fd);
 }
 
-/* Each byte changed once: the names are those of before, found out again. */
+/* After a change of any single byte, the names are equal, since they are resolved again. */
 static void damaged_files_are_not_believed(void **state)
 {
 	char path[512], first[MAX_TEXT], text[MAX_TEXT];
@@ -314,7 +314,7 @@ static void damaged_files_are_not_believed(void **state)
 	}
 }
 
-/* ---- Whose it is ---- */
+/* ---- Owner ---- */
 
 static void is_refused(int expected)
 {

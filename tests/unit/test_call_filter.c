@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a filter lets through, refuses and kills for, each in a child of ours. */
+/* Test which calls a filter allows, refuses and kills for, each in a child process. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@
 
 enum { NO_FILTERS = 77 };
 
-/* Calls that the tests make of their own beside those of calls_basic. */
+/* Calls of the test itself, in addition to calls_basic. */
 static const struct call_rule own[] = {
 	ALLOW_IF(openat, CALL_EQUALS, 2, O_RDONLY),
 	ALLOW_IF(dup3, CALL_WITH_BITS, 2, O_CLOEXEC),

@@ -415,7 +415,7 @@ static void test_time_order_over_the_rings(void **state)
 	(void)state;
 	capture = attach_or_skip(&options, target.pid);
 	let_run(target.pid, target.page->tids[0], 100);
-	/* Nothing is written any more, so the order is exact. */
+	/* No further records are written, so the order is exact. */
 	capture_stop(capture);
 	while (capture_next(capture, &event) > 0) {
 		assert_true(event.time_ns >= last_ns);
@@ -446,13 +446,13 @@ static void test_without_wakeups(void **state)
 		drain(capture, tally_visit, &tally);
 	}
 	assert_true(tally.n_samples >= 10);
-	/* But what comes if nobody reads does. */
+	/* But records that nobody reads wake it. */
 	assert_int_equal(epoll_wait(capture_fd(capture), &woken, 1, 10000), 1);
 	capture_free(capture);
 	target_end(&target);
 }
 
-/* The caller's epoll is told of samples, by its own number, and capture_fd() no more. */
+/* The rings notify the caller's epoll, with its own data, and no longer capture_fd(). */
 static void test_tells_another_epoll(void **state)
 {
 	enum { NUMBER = 7, MAX_WOKEN = 4 };
@@ -477,7 +477,7 @@ static void test_tells_another_epoll(void **state)
 	}
 	let_run(target.pid, target.page->tids[0], 20);
 	assert_int_equal(epoll_wait(capture_fd(capture), woken, MAX_WOKEN, 0), 0);
-	/* What has been told is not told again. */
+	/* No event is reported twice. */
 	capture_stop(capture);
 	assert_true(epoll_wait(epoll, woken, MAX_WOKEN, 0) > 0);
 	assert_int_equal(epoll_wait(epoll, woken, MAX_WOKEN, 0), 0);

@@ -137,7 +137,7 @@ static void test_sample(void **state)
 	assert_int_equal(event.sample.tid, TID);
 	assert_int_equal(event.sample.cpu, CPU);
 	assert_int_equal(event.sample.weight, 1001001);
-	/* Only what is between the marker of the kernel and the next one. */
+	/* Only the addresses between the kernel's marker and the next marker. */
 	assert_int_equal(event.sample.n_kernel_ips, 2);
 	assert_int_equal(event.sample.kernel_ips[0], 0xffffffff81000001);
 	assert_int_equal(event.sample.kernel_ips[1], 0xffffffff81000002);
@@ -205,7 +205,7 @@ static void test_sample_without_user_side(void **state)
 	assert_false(event.sample.has_user);
 	assert_null(event.sample.stack);
 
-	/* A 32-bit process: its registers are there, but not ours to use. */
+	/* A 32-bit process: its registers are in the record, but not usable. */
 	begin_sample(&draft);
 	put_u64(&draft, 0);
 	put_regs(&draft, PERF_SAMPLE_REGS_ABI_32);
@@ -293,7 +293,7 @@ static void test_mmap_that_makes_no_sense(void **state)
 	struct capture_event event;
 
 	(void)state;
-	/* A path whose end would be beyond the body. */
+	/* A path whose end would be beyond the record. */
 	mmap2(&draft, 0, "1234567");
 	draft.bytes[draft.n - 32 - 1] = 'x';
 	assert_int_equal(record_decode((void *)draft.bytes, true, &event), -EBADMSG);
@@ -366,7 +366,7 @@ static void test_lost_and_throttled(void **state)
 	assert_int_equal(event.type, CAPTURE_LOST);
 	assert_int_equal(event.lost.n, 9);
 
-	/* Told on behalf of an event that says nothing of itself. */
+	/* Reported for an event that has no information itself. */
 	begin(&draft, PERF_RECORD_LOST, 0);
 	put_u64(&draft, ID);
 	put_u64(&draft, 7);
@@ -432,7 +432,7 @@ static void test_switches(void **state)
 	}
 }
 
-/* By its period a sample tells what it counted, time or switches, where switches are recorded at all. */
+/* If switches are recorded, the period of a sample shows whether it counted time or switches. */
 static void test_samples_at_switches(void **state)
 {
 	struct draft draft;

@@ -141,7 +141,7 @@ static void run_burning(struct target_page *page)
 		;
 }
 
-/* Limits and users are changed in a process of its own; it answers by its exit status. */
+/* Change limits and users in a child process, which answers with its exit status. */
 static int in_child(int (*run)(pid_t target), pid_t target)
 {
 	int status;

@@ -20,7 +20,7 @@ struct counts {
 	unsigned n_samples, n_still, n_moved_on, n_others;
 };
 
-/* page->address is where the variable is, then what it is. */
+/* page->address has the variable's address, then its value. */
 static void count_up(struct target_page *page)
 {
 	volatile uint64_t count = 0;

@@ -107,7 +107,7 @@ static void test_later_records_wait(void **state)
 	assert_true(merge_begin(&merge, 30));
 	assert_next(&merge, 1);
 	assert_null(merge_next(&merge));
-	/* Written after the look at the rings: not in this round, though it is ripe. */
+	/* Written after the ring was read: not in this round, although it is old enough. */
 	write_record(&writers[2], 20, 2, 1);
 	assert_null(merge_next(&merge));
 	/* The record that waited does not come before it. */
@@ -136,7 +136,7 @@ static void test_the_next_record_can_be_looked_at(void **state)
 	assert_int_equal(number_of(merge_peek(&merge, 0)), 3); /* also one that is not ripe */
 	assert_null(merge_next(&merge));
 	assert_null(merge_peek(&merge, 0)); /* none is current */
-	/* One that wraps around is not shown, nor what claims more than there is. */
+	/* A record that wraps around is not returned, and neither is one that claims more bytes than exist. */
 	write_record(&writers[0], 90, n_whole + 1, 17);
 	assert_true(merge_begin(&merge, 100));
 	for (uint64_t i = 3; i < n_whole; i++)
@@ -235,7 +235,7 @@ static void test_damaged_ring_is_skipped(void **state)
 		assert_null(merge_next(&merge));
 		assert_int_equal(rings[0].n_malformed, 1);
 		assert_int_equal(writers[0].control.data_tail, writers[0].control.data_head);
-		/* And it goes on with what comes then. */
+		/* And it continues with the next records. */
 		write_record(&writers[0], 20, 4, 1);
 		assert_true(merge_begin(&merge, 100));
 		assert_next(&merge, 4);
@@ -323,7 +323,7 @@ static void test_streams(void **state)
 	assert_int_equal(dup_events_note(streams, 1, 1, 11), 0); /* another CPU */
 	assert_int_equal(dup_events_note(streams, 2, 0, 20), 0); /* another thread */
 	assert_int_equal(dup_events_note(streams, 1, 0, 10), 0);
-	/* The later one is redundant, in whichever order they come. */
+	/* The later one is redundant, in either order. */
 	assert_int_equal(dup_events_note(streams, 1, 0, 30), 30);
 	assert_int_equal(dup_events_note(streams, 1, 0, 10), 0);
 	assert_int_equal(dup_events_note(streams, 2, 0, 5), 20);

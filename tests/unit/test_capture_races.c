@@ -69,9 +69,8 @@ static void run_grandparent(struct target_page *page)
 }
 
 /*
- * The worst case made on purpose: a thread has inherited everything and gets
- * events of its own as well, and all that a thread created by it does is
- * recorded twice, while it sleeps itself.
+ * The deliberate worst case: a thread has inherited all events and gets its own as well. All actions of a thread that
+ * it creates are recorded twice, while it sleeps itself.
  */
 static void test_what_is_recorded_twice_counts_once(void **state)
 {
@@ -107,7 +106,7 @@ static void test_what_is_recorded_twice_counts_once(void **state)
 	for (size_t i = 0; i < n_late; i++)
 		n_retired += capture->events.late[i].fd < 0;
 	assert_true(n_retired > 0);
-	/* What is retired is a late one and never the only one. */
+	/* A retired descriptor is a late one, never the only one. */
 	assert_int_equal(capture->events.n_fds, capture->rings.n);
 	capture_free(capture);
 	target_end(&target);
@@ -278,7 +277,7 @@ static unsigned read_until(struct capture *capture, struct tally *tally, pid_t t
 	return n_woken;
 }
 
-/* The thread whose events came first ends; then the process. */
+/* The thread with the first events ends; then the process. */
 static void test_end_of_the_first_thread(void **state)
 {
 	struct target target = target_start(run_without_main_thread);
@@ -360,7 +359,7 @@ static void sum_losses(const struct capture_event *event, void *data)
 		losses->n_told += event->lost.n;
 }
 
-/* Rings that hold three samples are read so seldom that most are lost. */
+/* Rings for three samples are read so rarely that most samples are lost. */
 static struct capture *lose(struct target *target, bool with_counter, struct losses *losses, uint64_t *ret_cpu_ns)
 {
 	const struct capture_options options = {

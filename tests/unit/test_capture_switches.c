@@ -13,7 +13,7 @@
 
 enum { TURNS = 20000, N_BRIEF = 50, N_THREADS = 3, TOO_MANY_TURNS = 100000, MAX_TOLD = 1 << 16 };
 
-/* Two that throw a byte to and fro on one processor, one that makes room for others: as often as they are told to. */
+/* Two threads exchange a byte on one processor, and one yields, each a given number of times. */
 static struct game {
 	struct target_page *page;
 	int there[2], back[2];
@@ -95,7 +95,7 @@ static void run_game(struct target_page *page)
 	pause();
 }
 
-/* What the kernel counts: nvcsw, nivcsw. Source: proc(5), /proc/pid/status. */
+/* The kernel's counts: nvcsw, nivcsw. Source: proc(5), /proc/pid/status. */
 struct kernels_counts {
 	uint64_t waited, preempted;
 };
@@ -145,7 +145,7 @@ static struct history *history_of(struct seen *seen, pid_t tid)
 	return NULL;
 }
 
-/* It comes and goes by turns, and where one stretch ends the next one begins. */
+/* Switches in and out alternate, and each interval starts at the end of the previous one. */
 static void note_switch(struct history *history, const struct capture_event *event, bool may_lose)
 {
 	bool is_out = event->change.is_out;
@@ -208,8 +208,8 @@ static struct capture *attach(enum capture_source source, pid_t pid)
 }
 
 /*
- * Records the game. What the kernel counts is read between the beginning of the recording and that of the game, and when
- * all three wait again; two of them wait in short sleeps before, of which some may be told that were not counted.
+ * Record the game. The kernel's counts are read between the starts of the recording and of the game, and when all three
+ * threads wait again. Two of them wait in short sleeps before; some of these may be reported but not counted.
  */
 static void play(enum capture_source source, bool by_program)
 {
@@ -268,7 +268,7 @@ static void told_by_a_program(void **state)
 	play(SOURCE_BPF, true);
 }
 
-/* Nobody reads until there is no room any more. Each time that one of these threads leaves is in one record: told, or counted. */
+/* Do not read until the buffer is full. One record reports or counts each switch of these threads. */
 static void what_finds_no_room_is_counted(void **state)
 {
 	struct target target = target_start(run_game);
@@ -307,7 +307,7 @@ static void what_finds_no_room_is_counted(void **state)
 		      (unsigned long long)counts.lost);
 	assert_true(n_left > MAX_TOLD);
 	assert_in_range(n_told, MAX_TOLD / 2, n_left);
-	/* Who came after a thread of others has a record of that; besides, there are brief threads. */
+	/* A thread that follows an unrecorded thread has a record of that. Short-lived threads add further records. */
 	assert_in_range(counts.lost, n_left - n_told, 2 * (n_left - n_told) + 20 * N_BRIEF);
 	capture_free(capture);
 	target_end(&target);
@@ -319,7 +319,7 @@ static void told_by_events_of_threads(void **state)
 	play(SOURCE_WAKEUP, false);
 }
 
-/* Where the kernel does not describe its types. Last, for there is no way back. */
+/* Test a kernel without type information. This test is last, since it cannot be undone. */
 static void told_by_events_of_processors(void **state)
 {
 	(void)state;

@@ -149,7 +149,7 @@ static void test_only_the_target_and_its_children(void **state)
 	target_end(&foreign);
 }
 
-/* Who is whose child is known by its fork alone, also when that was in a pause. */
+/* A fork event is the only source of a process' parent, also during a pause. */
 static void test_forks_in_a_pause_are_followed(void **state)
 {
 	struct target target = target_start(run_crowd);
@@ -178,7 +178,7 @@ static void test_forks_in_a_pause_are_followed(void **state)
 	target_end(&target);
 }
 
-/* Their events would be switched with them, which costs more than those of all processors. */
+/* Per-thread events would be switched with the threads, which costs more than per-CPU events. */
 static void test_who_switches_often(void **state)
 {
 	struct target restless = target_start(run_restless), burning = target_start(run_burning);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is described, and what a connection gets of it: also one that may not write, and an older file. */
+/* Test the description of tables, and its use by connections, also read-only ones and with older files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -77,7 +77,7 @@ static void tables_are_found(void **state)
 		assert_true(catalogue_tables[i]->n_columns > 0 && catalogue_tables[i]->doc[0]);
 }
 
-/* The file alone says what is in it. */
+/* The file alone contains the description of its tables. */
 static void what_a_row_is_stands_in_the_file(void **state)
 {
 	sqlite3 *db = open_file(SQLITE_OPEN_READONLY);
@@ -106,7 +106,7 @@ static void a_reader_gets_schemas(void **state)
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
-/* Before there were such views; and a column that one of them needs. */
+/* A file of before these views, and a missing column that one of them needs. */
 static void an_older_file_gets_temporary_views(void **state)
 {
 	sqlite3 *db = open_file(SQLITE_OPEN_READWRITE);
@@ -131,7 +131,7 @@ static void an_older_file_gets_temporary_views(void **state)
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
-/* Somebody else's database: what there is can be asked for, and nothing of a recording. */
+/* A foreign database has the information schema only, and no views of a recording. */
 static void another_database_gets_information_alone(void **state)
 {
 	sqlite3 *db;

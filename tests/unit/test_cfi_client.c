@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ELF files read by another process: as well as here, and whatever becomes of that process. */
+/* Test ELF files read by another process: equal results, also if that process dies. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -125,7 +125,7 @@ static void test_so_is_an_image_in_memory(void **state)
 	cfi_client_free(client);
 }
 
-/* ---- Of whoever parses ---- */
+/* ---- The parsing process ---- */
 
 /* Calls a function for each process below this one, which has two generations. */
 static unsigned each_below(void (*call)(pid_t pid, unsigned generation))
@@ -258,9 +258,9 @@ static void test_there_is_an_end_to_replacing(void **state)
 	cfi_client_free(client);
 }
 
-/* ---- Whoever parses does as a file likes ---- */
+/* ---- A parsing process under a file's control ---- */
 
-/* Another end, which opens any file, as one without segments, and answers the next question with what it was given. */
+/* A fake server, which accepts any file as one without segments, and answers the next question with given bytes. */
 struct liar {
 	int socket;
 	void (*lie)(int socket);
@@ -452,7 +452,7 @@ static void open_all_and_stand_still(int socket)
 	(void)poll(&end, 1, PATIENCE_MS);
 }
 
-/* Nothing is answered to a file that is closed; nobody waits for ever for such a packet to be read. */
+/* A closed file gets no answer, and closing waits for no answer. */
 static void test_closing_waits_for_nobody(void **state)
 {
 	struct liar liar;
@@ -469,7 +469,7 @@ static void test_closing_waits_for_nobody(void **state)
 	pthread_join(liar.thread, NULL);
 }
 
-/* Without its keeper there is no other process; SIGPIPE ends nobody. */
+/* Without its keeper the parsing process ends; SIGPIPE kills nobody. */
 static void kill_keeper(pid_t pid, unsigned generation)
 {
 	if (generation == 1)

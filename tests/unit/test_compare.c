@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka wants the four above */
+/* cmocka needs the four headers above. */
 #include <cmocka.h>
 
 #include <errno.h>
@@ -381,7 +381,7 @@ static void test_rules(void **state)
 	assert_int_equal(judge(same, "new-hot", NULL, NULL), OUTCOME_PASSED);
 }
 
-/* A clock does not count, so of one run nobody knows how much it differs by itself, whatever is allowed. */
+/* A clock is no count. So a single run has no known variation, whatever the limit. */
 static void test_one_timed_run_tells_nothing(void **state)
 {
 	CLEANUP(compare_freep) struct compare *compare = new_compare(&(struct compare_options){ 0 });
@@ -418,7 +418,7 @@ static void test_comment_has_the_answers(void **state)
 	assert_non_null(strstr(text, "| total |"));
 }
 
-/* Shares add up to one whatever happens: a rule on their sum would never be broken. */
+/* All shares add up to one, so no limit on their sum is ever exceeded. */
 static void test_shares_of_all(void **state)
 {
 	CLEANUP(compare_freep) struct compare *compare = new_compare(&(struct compare_options){ .per = PER_SAMPLES });
@@ -484,7 +484,7 @@ static void assert_same_estimate(const struct estimate *one, const struct estima
 	assert_int_equal(one->is_known, other->is_known);
 }
 
-/* How fast the machine was in a run is in all of its counts: it changes nothing. */
+/* The speed of the machine in a run scales all of its counts: it changes nothing. */
 static void test_speed_cancels(void **state)
 {
 	static const struct made_run base = { 400, 500, 100, 1 }, slower = { 500, 500, 100, 1 };
@@ -513,7 +513,7 @@ static void test_slow_machine_is_no_change(void **state)
 	assert_int_equal(judge(by_run, "any>+5%", NULL, NULL), OUTCOME_REGRESSED);
 }
 
-/* 400 of 1000 and 500 of 1100: 2/3 and 5/6 of what else there was, a quarter more as f itself took. */
+/* 400 of 1000 and 500 of 1100: 2/3 and 5/6 of the remaining samples, a quarter more by f itself. */
 static void test_change_is_the_functions_own(void **state)
 {
 	static const struct made_run base = { 400, 599, 0, 1 }, head = { 500, 599, 0, 1 };
@@ -532,7 +532,7 @@ static void test_change_is_the_functions_own(void **state)
 	assert_int_equal(judge(compare, "self(func=f)>+30%", NULL, NULL), OUTCOME_PASSED);
 }
 
-/* What all samples are below has no rest: nothing is said of it, and nothing passes for it. */
+/* A function on all stacks has no remaining samples: no result, and no limit passes for it. */
 static void test_no_rest(void **state)
 {
 	static const struct made_run both = { 300, 400, 0, 1 }, one = { 300, 0, 0, 1 };
@@ -553,7 +553,7 @@ static void test_no_rest(void **state)
 	assert_int_equal(judge(alone, "self(func=f)>+5%", NULL, NULL), OUTCOME_CANNOT_TELL);
 }
 
-/* A share of all of it, whatever numbers are of. */
+/* The share of the total, for any unit. */
 static void test_new_by_the_rest(void **state)
 {
 	static const struct made_run base = { 0, 600, 300, 1 }, head = { 100, 600, 300, 1 };
@@ -624,7 +624,7 @@ static void test_what_is_no_rule(void **state)
 	compare_rule_done(&rule);
 }
 
-/* ---- What is written ---- */
+/* ---- Output ---- */
 
 typedef int write_function(const struct compare *compare, FILE *out);
 

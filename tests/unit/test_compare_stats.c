@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka wants the four above */
+/* cmocka needs the four headers above. */
 #include <cmocka.h>
 
 #include <errno.h>
@@ -75,7 +75,7 @@ static struct estimate estimate_of(size_t n_base, size_t n_head, const double *v
 	return estimate;
 }
 
-/* Of all 70 deals of 4 and 4, that one and its mirror are as far apart. */
+/* Of all 70 permutations of 4 and 4, only this one and its mirror are as far apart. */
 static void test_all_deals(void **unused)
 {
 	static const double apart[] = { 1, 2, 3, 4, 11, 12, 13, 14 }, mixed[] = { 1, 4, 2, 3, 2, 3, 1, 4 };
@@ -148,7 +148,9 @@ static void test_odds_of_counts(void **unused)
 	assert_true(isinf(stats_odds(1)));
 }
 
-/* How often the interval has the true change of the odds in it; runs of 300 samples, whose shares vary by counting. */
+/*
+ * Test how often the interval contains the true change of the odds; runs of 300 samples, whose shares vary by counting.
+ */
 static void test_intervals_of_odds(void **unused)
 {
 	CLEANUP(shuffles_done) struct shuffles shuffles = { 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What can be set in the agent: each key, its range, and what is said of anything else. */
+/* Test the agent's settings: each key, its range, and the message for other values. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

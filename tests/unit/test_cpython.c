@@ -198,7 +198,7 @@ static size_t parse_hex(const char *hex, uint8_t *to, size_t max)
 	return n;
 }
 
-/* End line, column, end column for every byte of bytecode, -1 where there is none; from 3.11. */
+/* End line, column, end column of every byte of bytecode, -1 if absent; from 3.11. */
 static void check_columns(FILE *output, const struct layout *layout, const uint8_t *table, size_t n_bytes,
 			  int first_line)
 {

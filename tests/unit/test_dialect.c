@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* SQL as people type it: what it becomes, what is left alone, and where mistakes are shown. */
+/* Test SQL as people type it: its translation, unchanged statements, and positions of mistakes. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

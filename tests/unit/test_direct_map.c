@@ -24,7 +24,7 @@ _Static_assert(PHYSICAL % (1 << TABLE_SHIFT_2) == 0, "a large page lies at a mul
 
 static struct direct_map map = { .base = DIRECT_MAP_BASE, .end = 4ull << TABLE_SHIFT_3, .n_levels = 4 };
 
-/* All that is behind the tables: each word is its own address. */
+/* The memory behind the tables: each word is its own address. */
 static uint64_t physical_word(uint64_t physical)
 {
 	assert_true(physical < map.end);
@@ -178,7 +178,7 @@ static void a_page_that_moves_is_noticed(void **state)
 	}
 }
 
-/* Whatever else comes of it on a kernel that can do it is a mistake of ours. */
+/* Every other result on a kernel with this feature is a bug in probing. */
 static bool may_be_refused(int error)
 {
 	unsigned major = 0, minor = 0;
@@ -191,7 +191,7 @@ static bool may_be_refused(int error)
 	return major < 6 || (major == 6 && minor < 2);
 }
 
-/* What is found leads to a word that nobody else has; here it is asked for again. */
+/* Find the kernel's direct map; a second search finds the same. */
 static void the_kernels_is_found(void **state)
 {
 	struct direct_map found, again;

@@ -231,7 +231,7 @@ static void what_ordinary_users_lack(void **state)
 	facts.machine.switches_error = -ESRCH;
 	assert_judged("switches", &facts, DOCTOR_LIMITED, "CONFIG_DEBUG_INFO_BTF (No such process)", "");
 	assert_judged("capabilities", &facts, DOCTOR_LIMITED, "uid 1000 has none", "+ep /opt/probing");
-	/* Where nothing is gained by a file's capabilities they are no remedy. */
+	/* If file capabilities have no effect, they are no remedy. */
 	facts.rights.gains_nothing = true;
 	assert_judged("capabilities", &facts, DOCTOR_LIMITED, "uid 1000 has none", "");
 	facts.rights.capabilities = ALL_CAPABILITIES;

@@ -97,7 +97,7 @@ static void one_alone_has_a_bound(void **state)
 	assert_int_equal(r, -E2BIG);
 	assert_true(allocated * sizeof *items >= 200 * MB && allocated * sizeof *items <= 512 * MB);
 	free(items);
-	/* Who works for nobody has none. */
+	/* Without an active owner there is no limit. */
 	assert_int_equal(effort_take(UINT64_MAX / 2, true), 0);
 }
 
@@ -109,7 +109,7 @@ static double cpu_s(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* Begins shortly before the end of its time. */
+/* Run until the time is spent. @used_ns: time used before. */
 static double run_until_spent(struct effort_budget *budget, uint64_t used_ns, uint64_t allowed_bytes)
 {
 	struct owner owner;
@@ -181,7 +181,7 @@ static void a_module_out_of_time_keeps_its_offsets(void **state)
 	assert_int_equal(module->effort.n_bytes, 0);
 }
 
-/* What was said before holds, and is found again. */
+/* Earlier names stay valid, and are found again. */
 static void what_was_given_back_is_read_again(void **state)
 {
 	CLEANUP(symbol_search_freep) struct symbol_search *search = NULL;

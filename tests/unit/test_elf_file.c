@@ -85,7 +85,7 @@ static void own_program_is_understood(void **state)
 	assert_in_range(own, text, text + text_bytes - 1);
 	assert_int_equal(elf_file_section(file, ".symtab", &text, &text_bytes), -ENOENT);
 	assert_int_equal(elf_file_symbol(file, "no such symbol", &value, &size), -ENOENT);
-	/* Defined elsewhere: only asked for here. */
+	/* Defined elsewhere: an undefined symbol here. */
 	assert_int_equal(elf_file_symbol(file, "dl_iterate_phdr", &value, &size), -ENOENT);
 }
 
@@ -321,7 +321,7 @@ static void the_vdso_is_understood(void **state)
 	assert_true(elf_file_build_id(file)->n_bytes > 0);
 }
 
-/* Section headers are of no use there; function look-ups must not need them. */
+/* Its section headers are unusable; function lookups must not need them. */
 static void the_vdso_needs_no_sections(void **state)
 {
 	struct vdso vdso = find_vdso();
@@ -361,7 +361,7 @@ static void ask_everything(struct elf_file *file)
 	elf_file_section(file, ".text", &a, &b);
 }
 
-/* What is cut off must be missed, never read: the page after the image is a hole. */
+/* Truncated parts are detected and never read: the page after the image is unmapped. */
 static void truncated_images_are_survived(void **state)
 {
 	struct vdso vdso = find_vdso();
@@ -484,7 +484,7 @@ static void names_are_asked_for_once(void **state)
 		assert_int_equal(value, 6);
 	}
 	assert_int_equal(n_asked, 3);
-	/* Names are copied, and those that find no room are looked up each time. */
+	/* Names are copied. Those that exceed the buffer are looked up each time. */
 	for (char c = 'A'; c < 'A' + 50; c++) {
 		*name = c;
 		assert_int_equal(elf_file_symbol(file, name, &value, &size), 0);

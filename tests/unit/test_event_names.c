@@ -45,7 +45,7 @@ static void test_known_names(void **state)
 	}
 }
 
-/* What is stored and shown is one name, whichever was given. */
+/* All spellings of an event have one stored name. */
 static void test_other_names(void **state)
 {
 	struct sampled_event event;
@@ -79,7 +79,7 @@ static void test_tracepoints(void **state)
 	assert_int_equal(event.usual_count, 1);
 	assert_true(event.in_kernel);
 	assert_string_equal(event.name, "sched:sched_switch");
-	/* Of these the user's side is told. */
+	/* The tracepoint of one system call is on the user side, raw_syscalls is in the kernel. */
 	assert_int_equal(event_find("syscalls:sys_enter_write", &event), 0);
 	assert_false(event.in_kernel);
 	assert_int_equal(event_find("raw_syscalls:sys_enter", &event), 0);
@@ -106,7 +106,7 @@ static void test_no_tracepoints(void **state)
 	assert_int_equal(event_find(longest, &event), 0);
 }
 
-/* Each of the list is found by its name, and there is one of a name. */
+/* Each event of the list is found by its name, and names are unique. */
 static void test_list(void **state)
 {
 	struct sampled_event event, found, other;
@@ -151,7 +151,7 @@ static void test_sentences(void **state)
 	assert_says(-EIO, "page-faults", "Input/output error");
 }
 
-/* What every Linux has, and its own user may sample. */
+/* Every Linux has these, and its own user may sample them. */
 static void test_check(void **state)
 {
 	struct sampled_event event;

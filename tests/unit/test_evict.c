@@ -108,14 +108,14 @@ static void a_large_tree_begins_anew(void **state)
 	assert_int_equal(pipeline->batch->old_stacks, 0);
 	pipeline->most_tree_bytes--;
 	assert_int_equal(pipeline_renew_tree(pipeline), 0);
-	/* The writing thread is told which numbers belong to the former tree; none comes again. */
+	/* The writing thread gets the range of ids of the previous tree; none is reused. */
 	assert_int_equal(pipeline->batch->old_stacks, first);
 	assert_int_equal(pipeline->batch->old_frames, n_frames);
 	assert_true(intern_kernel_stack(pipeline) > first);
 	pipeline_free(pipeline);
 }
 
-/* What is kept of a tree in memory follows from what may be kept in the file. */
+/* The limit of a tree in memory follows from the limit of the file. */
 static void the_size_of_a_tree_follows_the_limits(void **state)
 {
 	static const struct {

@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka wants the four above */
+/* cmocka needs the four headers above. */
 #include <cmocka.h>
 
 #include <stdio.h>
@@ -67,7 +67,7 @@ static void test_folded_golden(void **state)
 	assert_int_equal(folded_sum(text_split), 100);
 }
 
-/* Time where samples weigh differently: all of it, whatever is rounded. Else their number. */
+/* Weights of time if samples weigh differently, and all of it despite rounding; else the number of samples. */
 static void test_folded_weights(void **state)
 {
 	CLEANUP(made_done) struct made_profile made = {};
@@ -88,7 +88,7 @@ static void test_folded_weights(void **state)
 	assert_int_equal(folded_sum(counts), 100);
 }
 
-/* Without weights all that is shown is how many samples there are. */
+/* Without weights the output has only the number of samples. */
 static void test_counts(void **state)
 {
 	CLEANUP(made_done) struct made_profile made = {};
@@ -132,7 +132,7 @@ static void test_svg_golden(void **state)
 	compare_golden("training_drawing.svg", drawing);
 	again = export_text("svg", &made.profile, &options);
 	assert_string_equal(text, again);
-	/* Nothing is fetched from anywhere. */
+	/* The page loads nothing from the network. */
 	assert_int_equal(count(text, "http"), count(text, "http://www.w3.org/"));
 	assert_null(strstr(text, "href"));
 	assert_null(strstr(text, "@import"));
@@ -151,7 +151,7 @@ static void test_callgrind_golden(void **state)
 	compare_golden("training.callgrind", text);
 }
 
-/* Recursion, directly and through another: what stands under itself has its own name, and nothing counts twice. */
+/* Direct and mutual recursion: a function below itself has another name, and nothing counts twice. */
 static void test_callgrind_recursion(void **state)
 {
 	CLEANUP(made_done) struct made_profile made = {};
@@ -172,7 +172,7 @@ static void test_callgrind_recursion(void **state)
 	assert_int_equal(count(text, "\n9 70000000 7\n"), 1);
 }
 
-/* Python reads its own format, whatever the names: as often and as long as each function is on the stack. */
+/* Python reads its own format for all names. Each function has its count and its total time. */
 static void test_pstats(void **state)
 {
 	static const char reader[] =
@@ -325,7 +325,7 @@ static void test_deep_stack(void **state)
 	assert_non_null(strstr(html, "\"left_out\":18000,\"depth\":2000,"));
 }
 
-/* Boxes too narrow to see are left out, are counted, and keep their weight in their callers. */
+/* Boxes too narrow to see are omitted and counted; their weight stays in their callers. */
 static void test_narrow_boxes(void **state)
 {
 	CLEANUP(made_done) struct made_profile made = {};
@@ -344,7 +344,7 @@ static void test_narrow_boxes(void **state)
 	assert_null(strstr(svg, "<title>rare"));
 }
 
-/* Where there are too many boxes for a browser the limit rises, and what is said of it too. */
+/* With too many boxes for a browser, the limit rises, and the message changes with it. */
 static void test_many_boxes(void **state)
 {
 	enum { N_CHAINS = 10000, DEPTH = 10 };

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka wants the four above */
+/* cmocka needs the four headers above. */
 #include <cmocka.h>
 
 #include <stdio.h>
@@ -114,7 +114,7 @@ static void test_hostile_html(void **state)
 	assert_string_equal(said, "396 True\n");
 }
 
-/* As many functions as there are different ones, and all time is there. */
+/* All distinct functions are in the output, with all of the time. */
 static void test_hostile_pstats(void **state)
 {
 	CLEANUP(made_done) struct made_profile made = {};
@@ -128,7 +128,7 @@ static void test_hostile_pstats(void **state)
 	assert_string_equal(said, "396 3.96\n");
 }
 
-/* The stock reader takes every line, and finds all there is. */
+/* The stock reader accepts every line and finds all functions. */
 static void test_hostile_callgrind_annotate(void **state)
 {
 	CLEANUP(made_done) struct made_profile made = {};
@@ -162,7 +162,7 @@ static const char *flamegraph_program(void)
 	return NULL;
 }
 
-/* The stock reader of the folded format takes every line, whatever the names. */
+/* The stock reader of the folded format accepts every line, for all names. */
 static void test_folded_in_flamegraph_pl(void **state)
 {
 	CLEANUP(made_done) struct made_profile made = {};

@@ -98,7 +98,7 @@ static int compare_texts(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* 100,000 paths that share long ends, and each a label of its own. */
+/* 100,000 paths with long common ends, and each gets its own label. */
 static void many(void **state)
 {
 	enum { N = 100000 };

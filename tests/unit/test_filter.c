@@ -7,7 +7,7 @@
 #define SOON_NS UINT64_C(20000000)
 #define LATEST_NS UINT64_C(1000000000)
 
-/* Filters by lists as they are typed; NULL: none. */
+/* Filters from typed lists; NULL: none. */
 struct made_filter {
 	struct filter_options options;
 	struct thread_names names;
@@ -100,7 +100,7 @@ static void threads_by_their_name_in_python(void **state)
 	done(&made);
 }
 
-/* A name is read again after 20 ms, 40 ms, ... 1 s, for it may be given late. */
+/* A name is read again after 20 ms, 40 ms, ... 1 s, since a program may set it late. */
 static void names_are_read_again(void **state)
 {
 	struct made_filter made;
@@ -197,7 +197,7 @@ static void samples_by_function(void **state)
 	done(&made);
 }
 
-/* What is not known to hold the GIL does not pass. */
+/* A sample passes only if its thread is known to hold the GIL. */
 static void samples_by_the_gil(void **state)
 {
 	struct made_stack stack;

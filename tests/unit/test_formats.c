@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka wants the four above */
+/* cmocka needs the four headers above. */
 #include <cmocka.h>
 
 #include <errno.h>
@@ -125,7 +125,7 @@ static void test_sums_alone(void **state)
 	fclose(out);
 }
 
-/* Numbers of events are shown as such, and not where there is time alone. */
+/* Counts of events are written as such, but not if there is only time. */
 static void test_events(void **state)
 {
 	CLEANUP(made_done) struct made_profile made = {};
@@ -192,8 +192,10 @@ static void test_chrome_slices(void **state)
 	json_decref(root);
 }
 
-/* Callers come before what they call and end with it or later; times are eighths; what is shorter than two is left out, and
- * its callers go on through it, unless it comes after a gap. */
+/*
+ * Callers precede their callees and end with them or later; times are eighths. Calls shorter than two are omitted.
+ * Their callers continue through them, unless after a gap.
+ */
 static void test_chrome_slices_nest(void **state)
 {
 	static const struct profile_frame f = { .kind = FRAME_NATIVE, .name = "f", .function = 1 },
@@ -253,7 +255,7 @@ static void made_run(struct made_profile *made, int i, int32_t stack)
 						   .state = STATE_RUNNING });
 }
 
-/* The slices of that name that begin and end there. */
+/* The slices of that name with this begin and end. */
 static size_t count_slices(json_t *root, const char *name, double ts, double dur)
 {
 	json_t *events = at(root, "traceEvents");
@@ -269,7 +271,10 @@ static size_t count_slices(json_t *root, const char *name, double ts, double dur
 	return n;
 }
 
-/* None is nested deeper than 512, what is left out is said, and what is there goes on through stacks of about the same depth. */
+/*
+ * No slice is nested deeper than 512. The output marks the omitted calls, and slices continue across stacks of similar
+ * depth.
+ */
 static void test_chrome_deep(void **state)
 {
 	static const struct profile_frame f = { .kind = FRAME_NATIVE, .name = "f", .function = 1 },
@@ -294,7 +299,7 @@ static void test_chrome_deep(void **state)
 	made_run(&made, 4, made_stack(&made, at_1500, made_frame(&made, g)));
 	text = export_text("chrome", &made.profile, &plain);
 	root = parse(text);
-	/* At 512 all are there. At 513 and 767 there are 128, one for 256, and 129 or 383. At 1500 there are 128, one for 1024, 348. */
+	/* At 512 all are present. At 513 and 767: 128, one for 256, and 129 or 383. At 1500: 128, one for 1024, 348. */
 	assert_int_equal(count_slices(root, "f", 0, 49.875), 128);
 	assert_int_equal(count_slices(root, "f", 0, 9.875), 512 - 128);
 	assert_int_equal(count_slices(root, "[256 calls left out]", 10, 19.875), 1);
@@ -324,7 +329,7 @@ static void test_inverted(void **state)
 	assert_non_null(strstr(text, "\n[no stack] 3\n"));
 }
 
-/* Of 100 samples: what has less than 10 is its caller's own, and where that is nobody, a rest. */
+/* Of 100 samples: a function with less than 10 counts as its caller's own time, or without a caller as a rest. */
 static void test_min_share(void **state)
 {
 	static const struct export_options large = { .min_share = 0.1 },

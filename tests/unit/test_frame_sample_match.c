@@ -16,7 +16,7 @@
 
 enum { PID = 100, TID = 101, OTHER_TID = 102, FIRST = 0, SECOND = 1, N_RINGS = 2 };
 
-/* A record as it stands in a ring: what identifies it, then Python frames or nothing of interest. */
+/* A record as in a ring: its key, then Python frames or irrelevant bytes. */
 struct draft {
 	struct perf_event_header header;
 	struct python_record record;

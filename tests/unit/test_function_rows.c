@@ -8,7 +8,7 @@
 #include "native_target.h"
 #include "unwind/native/cfi.h"
 
-/* Another process, which is this one: what it answers, and what becomes of the answer. */
+/* A fake of the other process, inside this one: its answer, and the result of its use. */
 struct other {
 	uint8_t bytes[NATIVE_ROWS_MAX_BYTES];
 	size_t n_bytes;
@@ -91,7 +91,7 @@ static bool same_row(const struct row_pool *a, uint32_t row_a, const struct row_
 	return true;
 }
 
-/* At each byte of some functions. @every: so many are passed over for each one looked at. */
+/* Compare at each byte of some functions. @every: test one function of this many. */
 static void compare_file(const char *path, unsigned every)
 {
 	struct elf_segment segment;
@@ -234,7 +234,7 @@ static void test_one_answer_serves_a_function(void **state)
 	home_close(home);
 }
 
-/* An answer that tells of code which was told of before counts for the address that was asked for. */
+/* Received rows stay valid. An answer that overlaps them only counts for the requested address. */
 static void test_what_was_told_stays(void **state)
 {
 	struct home *home = home_open(own);
@@ -270,7 +270,7 @@ static void test_other_rows_do_not_stay(void **state)
 	home_close(home);
 }
 
-/* Code that no row covers was not told of: somebody asks again. */
+/* A gap between received rows gets a request of its own. */
 static void test_gaps_are_asked_for(void **state)
 {
 	struct home *home = home_open(own);

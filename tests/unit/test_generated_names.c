@@ -25,7 +25,7 @@ struct fixture {
 	pid_t pids[2];
 	char paths[2][64];
 	struct stale_places stale;
-	/* What was named again. */
+	/* The frame that got a new name. */
 	uint32_t again_frame;
 	char again_name[64];
 	unsigned n_again;
@@ -196,7 +196,7 @@ static void test_a_forked_child(void **state)
 	assert_name(fixture, &frame, "inherited too");
 }
 
-/* A program that nobody announced, and chains of parents that lead nowhere or in a circle. */
+/* A program without an exec event, and parent chains that end nowhere or in a circle. */
 static void test_strange_programs(void **state)
 {
 	struct fixture *fixture = *state;

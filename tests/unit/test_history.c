@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The prompt's history: for the user alone, whole, and in nobody else's file or folder. */
+/* Test the prompt's history: private to the user, complete, and never in another user's file or folder. */
 #include "files_fixture.h"
 
 #include "src/prompt/history.h"
 
-/* What is kept after one line more. */
+/* Return the history after one more line. */
 static int save_line(const char *path, const char *line)
 {
 	History *kept = history_init();

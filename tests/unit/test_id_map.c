@@ -61,7 +61,7 @@ static void test_growth(void **state)
 	id_map_done(&map);
 }
 
-/* Keys that all want the last slot: probing goes around the end of the table. */
+/* Keys that all hash to the last slot: probing wraps around the end of the table. */
 static void test_collisions(void **state)
 {
 	enum { N = 100 };

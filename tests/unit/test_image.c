@@ -39,7 +39,7 @@ static unsigned count_words(const struct image *image, uint64_t value)
 	return n;
 }
 
-/* Its PLT's slot leads to its own function. */
+/* Its PLT slot leads to its own function. */
 static void test_own_symbol(void **state)
 {
 	struct elf_file *elf = open_fixture("shared.so");

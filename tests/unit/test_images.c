@@ -27,7 +27,7 @@ enum {
 	N_KNOWN = 3 /* variables of pick, counting and callback */
 };
 
-/* All Python frames of a thread; how many there are. */
+/* Read all Python frames of a thread; return their number. */
 static size_t read_thread(struct py_runtime *runtime, pid_t tid, struct py_frames *frames)
 {
 	struct py_anchor anchors[MAX_ANCHORS];
@@ -84,7 +84,7 @@ static bool is_function(const struct py_frame *frame, const char *name)
 	return strcmp(dot ? dot + 1 : frame->code->qualname, name) == 0;
 }
 
-/* What the parked threads' functions were called with; how many variables were looked at. */
+/* Check the arguments of the parked threads' functions; return the number of variables. */
 static size_t check_locals(struct py_runtime *runtime, const struct py_frames *frames, const char *thread)
 {
 	static const struct {
@@ -127,7 +127,7 @@ static void check_local(struct py_runtime *runtime, const struct py_frames *fram
 		fail_msg("%s has no variable %s", function, name);
 }
 
-/* The thread "holder" has the GIL, and "collector" is in a garbage collection, where there are such threads. */
+/* The thread "holder" has the GIL, and "collector" is in a garbage collection, if these threads exist. */
 static void check_state(struct py_runtime *runtime, pid_t tid, const char *name, const char *truth)
 {
 	struct py_state state;
@@ -280,7 +280,7 @@ static void path_of(const char *name, char to[512])
 	snprintf(to, 512, "%s/fixtures/images/%s", root, name);
 }
 
-/* All, or those that PROBING_IMAGES has a pattern of: tests/layout_mutants.py. */
+/* Check all images, or those that match PROBING_IMAGES: tests/layout_mutants.py. */
 static void check_each(void (*check)(struct fixture *))
 {
 	const char *wanted = getenv("PROBING_IMAGES");
@@ -322,7 +322,7 @@ static uint8_t *find_thread(struct memory_image *image, pid_t tid)
 	return NULL;
 }
 
-/* As up to glibc 2.24, in a process whose threads all hold robust mutexes. */
+/* Simulate threads as in glibc up to 2.24 when all of them hold robust mutexes. */
 static void a_thread_is_known_without_its_list_of_mutexes(void **state)
 {
 	static struct fixture fixture;
@@ -341,7 +341,7 @@ static void a_thread_is_known_without_its_list_of_mutexes(void **state)
 	check_fixture(&fixture);
 }
 
-/* ---- What was a code object ---- */
+/* ---- Freed code objects ---- */
 
 static uint8_t *type_of(struct memory_image *image, const struct py_runtime *runtime, uint64_t object)
 {
@@ -399,7 +399,7 @@ static void check_freed(struct fixture *fixture)
 	memcpy(place, &type, sizeof type);
 	assert_int_equal(walk_from(runtime, top), 0);
 
-	/* The first that is ever looked at, where the symbol is known. */
+	/* The first code object of all, if the symbol is known. */
 	image->symbols.code_type = type;
 	assert_int_equal(image_open(image, &image->base, version, &other), 0);
 	memcpy(place, &wrong, sizeof wrong);

@@ -110,7 +110,7 @@ static void test_ids(void **state)
 
 static void test_marshal(void **state)
 {
-	/* marshal.dumps({("a", -2): 1.5}, 4), its text being referred to once more */
+	/* marshal.dumps({("a", -2): 1.5}, 4), with one more reference to its text. */
 	static const uint8_t bytes[] = "{)\x03\xda\x01"
 				       "a\x69\xfe\xff\xff\xff"
 				       "r\x00\x00\x00\x00g\x00\x00\x00\x00\x00\x00\xf8\x3f"
@@ -129,7 +129,7 @@ static void test_marshal(void **state)
 	assert_null(marshal_item(&marshal, key, 3));
 }
 
-/* Cut anywhere it is refused; so is what refers to itself, and what has no end. */
+/* Truncated data is refused everywhere, and so are cycles and endless containers. */
 static void test_marshal_damaged(void **state)
 {
 	static const uint8_t itself[] = "\xa9\x01r\x00\x00\x00\x00",

@@ -38,7 +38,7 @@ static void test_numbers(void **state)
 	interner_done(&interner);
 }
 
-/* FNV-1a of the first eight bytes is 0, and zeros behind them leave it there. */
+/* FNV-1a of the first eight bytes is 0, and remains 0 with zeros after them. */
 static void test_one_hash(void **state)
 {
 	static const char bytes[16] = "\xd5\x6b\xb9\x53\x42\x87\x08\x36";

@@ -379,7 +379,7 @@ static void test_generated_code(void **state)
 	assert_string_equal(symbol.file, "f.src");
 	assert_int_equal(symbol.line, 3);
 	assert_int_equal(generated_code_lookup(code, 0x1010, 1, &symbol), 0);
-	/* V8's lines count from behind an ELF header; those of other files were inlined. */
+	/* V8's line table has addresses after an ELF header; lines of other files are inlined. */
 	put_lines(fd, 0x2000, v8, N_ELEMENTS(v8));
 	put_load(fd, 2, 0x2000, 0x10, 1, "JS:*g /x.js:5:3");
 	assert_int_equal(generated_code_refresh(code), 1);

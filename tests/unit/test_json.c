@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* JSON, as it is written and as it is kept. */
+/* Test writing and parsing of JSON. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

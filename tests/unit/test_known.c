@@ -47,7 +47,7 @@ static void a_number_is_the_last_processs(void **state)
 	pipeline_free(pipeline);
 }
 
-/* Those without a number are one in each process, and nobody's number leads to them. */
+/* Threads without a number are one thread per process, and no number finds them. */
 static void threads_at_their_end_are_apart_by_process(void **state)
 {
 	const struct folder *folder = *state;
@@ -122,7 +122,7 @@ static void a_thread_that_is_renamed_has_another_row(void **state)
 	assert_null(processes_find(&pipeline->processes, PARENT_PID)->name);
 	take(pipeline, named(PARENT_PID, PARENT_PID, "server", false, later()));
 	assert_string_equal(processes_find(&pipeline->processes, PARENT_PID)->name, "server");
-	/* After an exec the former program's name is nobody's, be it Python's own. */
+	/* An exec invalidates the previous program's name, even if Python set it. */
 	thread->has_python_name = true;
 	thread->is_new = false;
 	take(pipeline, named(PARENT_PID, THREAD_TID, "second", true, later()));

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The picture of the layers, and the check that it is true.
- *
- * Each folder and what it may use stand in one table; every #include "..." of
- * the source is held against it. Of another folder only the public header may
- * be included, except of base, where all headers are public.
+/*
+ * Test that the documented layers are true.
+ * One table lists each folder and the folders that it may use. The test compares it with every #include "..." of the
+ * source. Of another folder, only the public header may be included; of base, all headers are public.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -74,7 +73,7 @@ static const struct layer {
 	    "src/compare",   "src/inject",  "src/agent",     "src/prompt",     "src/config",    "src/probes" } },
 };
 
-/* Where sources are looked for: all of these folders belongs to a layer. */
+/* Folders of sources: each belongs to a layer. */
 static const char *const roots[] = { "base", "unwind", "symbolize", "src" };
 
 /* ---- The checker ---- */
@@ -114,7 +113,7 @@ static bool is_public(const struct layer *layer, const char *included)
 	return strncmp(name, last, n) == 0 && strcmp(name + n, ".h") == 0;
 }
 
-/* What is wrong with one include; NULL: nothing. */
+/* Return what is wrong with an include; NULL: nothing. */
 static const char *check_include(const char *file, const char *included)
 {
 	const struct layer *from = layer_of(file), *to = layer_of(included);

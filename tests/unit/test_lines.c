@@ -249,7 +249,7 @@ static void damaged_ones_stay_inside(void **state)
 					assert_int_equal(line_table_file(table, file, &name), 0);
 		}
 	}
-	/* The length is told at the start. */
+	/* The section's length is known at the start. */
 	assert_true(n_refused >= sections.lines.n_bytes);
 	dwarf_end(dwarf);
 }

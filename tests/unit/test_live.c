@@ -197,7 +197,7 @@ static void every_table_can_be_read(void **state)
 	for (size_t i = 0; live_tables[i]; i++) {
 		char sql[256];
 
-		/* python.backtrace of oneself: nobody can stop himself; the others are of probes */
+		/* python.backtrace of this process: a process cannot stop itself. Other tables are of probes. */
 		if (strcmp(live_tables[i]->schema, "python") == 0)
 			continue;
 		snprintf(sql, sizeof sql, "SELECT count(*) FROM %s.%s", live_tables[i]->schema, live_tables[i]->name);

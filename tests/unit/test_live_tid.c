@@ -25,7 +25,7 @@
 
 enum { NO_PROCESS = 0x7ffffff0, N_THREADS = 3, PATIENCE_MS = 10000 };
 
-/* What a thread of the child does at the byte that it is sent. */
+/* The command to a thread of the child, one byte. */
 enum { WORD_END = 'e', WORD_EXEC = 'x' };
 
 struct orphan {
@@ -58,7 +58,7 @@ static void *live(void *data)
 	return NULL;
 }
 
-/* In the child. Threads are begun one by one, so that their numbers are told in order. */
+/* In the child. Start threads one by one, so that their numbers arrive in order. */
 static void *be_orphan(struct orphan *orphan)
 {
 	static struct thread threads[N_THREADS];
@@ -243,7 +243,7 @@ static uint64_t read_value(struct remote *remote)
 	return seen;
 }
 
-/* The same remote goes on while one thread after the other ends. */
+/* The same remote keeps working while threads end one after the other. */
 static void memory_is_read(void **state)
 {
 	CLEANUP(remote_freep) struct remote *remote = NULL;
@@ -263,7 +263,7 @@ static void memory_is_read(void **state)
 		assert_int_equal(remote_read_parts(remote, parts, N_ELEMENTS(parts)), 1);
 		assert_int_equal(seen, 42);
 		assert_int_equal(remote_read(remote, RADDR_NULL, &seen, sizeof seen), -EFAULT);
-		/* Whichever it reads by, that is among those that end. */
+		/* The thread whose memory it reads by is one of those that end. */
 		tell(&orphan, orphan.tids[i], WORD_END);
 		await_end(orphan.pid, orphan.tids[i]);
 	}
@@ -280,7 +280,7 @@ static bool is_asleep(pid_t pid)
 	return name && strcmp(name, "sleep") == 0 && !has_ended(pid, pid);
 }
 
-/* A thread that executes another program takes the main one's place, and its own number is given back. */
+/* A thread that calls exec takes the main thread's place, and its own number becomes free. */
 static void an_exec_is_followed(void **state)
 {
 	CLEANUP(remote_freep) struct remote *remote = NULL;

@@ -62,7 +62,7 @@ static void what_was_cut_off_reads_as_zeros(void **state)
 	assert_int_equal(bytes[0], 0);
 }
 
-/* In the kernel's list each look behind the end would else become a mapping of its own, and there is a limit to these. */
+/* Otherwise each access behind the end would add a kernel mapping, and their number is limited. */
 static void it_falls_into_few_parts(void **state)
 {
 	enum { MANY_PAGES = 100000 };
@@ -157,7 +157,7 @@ static void a_guard_protects_what_nobody_has_told_of(void **state)
 	munmap((void *)bytes, 2 * page());
 }
 
-/* ---- What is not of this ends a process as before ---- */
+/* ---- Other faults still end the process ---- */
 
 static int ending_of(void (*child)(void))
 {
@@ -174,7 +174,7 @@ static int ending_of(void (*child)(void))
 	return status;
 }
 
-/* Of memory that is shared with somebody: zeros here would hide the loss from both. */
+/* A shared mapping: zeros here would hide the loss from both processes. */
 static void look_at_a_foreign_mapping(void)
 {
 	int fd = make_file(2 * page());
@@ -202,7 +202,7 @@ static void exit_with_7(int number)
 	_exit(7);
 }
 
-/* In a fresh process, since cmocka sets its own for each test. */
+/* In a new process, since cmocka sets its own handler for each test. */
 static void a_handler_of_before_is_called(void **state)
 {
 	char program[] = "/proc/self/exe";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What was seen of a process' memory, from text that may be anything. */
+/* Test stored memory values of a process, from arbitrary text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
