@@ -22,7 +22,7 @@
 
 enum { MAX_MET_CODES = 256 };
 
-/* What the kernel would know. */
+/* State that the kernel would have. */
 static struct bpf_here {
 	struct memory_image *image;
 	struct python_layout layout;
@@ -105,7 +105,7 @@ static inline long bpf_perf_event_output(void *context, void *map, uint64_t flag
 #ifdef HAVE_DIRECT_MAP
 #include "tests/unit/page_tables_here.h"
 
-/* Each page of the image is somewhere behind the tables, and may move: then what was there before is another's. */
+/* Each page of the image has a place behind the tables, and may move. Then its old place belongs to another process. */
 enum { OTHERS = 0xa5 };
 #define PLACES_END (PAGE_TABLES_END + 2 * (uint64_t)IMAGE_MAX_PAGES * IMAGE_PAGE_BYTES)
 

@@ -76,7 +76,7 @@ static inline bool oracle_get_thread(Dwfl *dwfl, pid_t tid, void *argument, void
 	return true;
 }
 
-/* Separate debug files are not looked for: nothing may reach for the network. */
+/* Do not search separate debug files: the test must not use the network. */
 static inline int oracle_no_debuginfo(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
 				      const char *file, const char *link, GElf_Word crc, char **ret)
 {

@@ -36,7 +36,7 @@ static inline char *export_text(const char *name, const struct profile *profile,
 	return text;
 }
 
-/* What a script prints that reads an export on its standard input; free(3) ends it. */
+/* Return the output of a script that reads an export on its standard input; end it with free(3). */
 static inline char *read_back(const char *name, const struct profile *profile, const struct export_options *options,
 			      const char *command)
 {
@@ -61,7 +61,7 @@ static inline char *read_back(const char *name, const struct profile *profile, c
 	return said;
 }
 
-/* What the page is drawn from. */
+/* The data that the page draws. */
 #define HTML_DATA                                                                                                      \
 	"python3 -c 'import sys, json, re; t = sys.stdin.read(); "                                                     \
 	"d = json.loads(re.search(r\"id=.profile.>(.*?)</script>\", t, re.S).group(1)); "
@@ -92,7 +92,7 @@ static inline uint64_t folded_sum(const char *text)
 	return sum;
 }
 
-/* With UPDATE_GOLDEN set the file is written instead; look at the difference before keeping it. */
+/* With UPDATE_GOLDEN set, write the file instead; review the difference before committing it. */
 static inline void compare_golden(const char *name, const char *text)
 {
 	CLEANUP(freep) char *path = NULL;

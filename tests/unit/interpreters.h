@@ -19,7 +19,7 @@ struct interpreter {
 	unsigned version; /* major << 8 | minor */
 };
 
-/* All that are installed. */
+/* Find all installed interpreters. */
 static inline size_t find_interpreters(struct interpreter *found)
 {
 	static const char *const patterns[] = { "/usr/bin/python[23].[0-9]*", "/usr/local/bin/python[23].[0-9]*",

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* Where a boot has put things. All 0: what kptr_restrict shows. */
+/* Addresses of one boot. All 0: as with kptr_restrict. */
 struct made_boot {
 	uint64_t text, net, disk, bpf;
 };
@@ -20,7 +20,7 @@ static const struct made_boot second_boot = { 0xffffffffa5200000, 0xffffffffc087
 					      0xffffffffc0031000 };
 static const struct made_boot hidden_boot = { 0 };
 
-/* Offsets of what the tests look for, and the names. */
+/* Offsets and names of the symbols that the tests look up. */
 enum { SYSCALL_OFFSET = 0x1000, NET_OFFSET = 0x240, DISK_OFFSET = 0x80 };
 
 static inline void made_line(FILE *file, uint64_t base, uint64_t offset, char type, const char *rest)

@@ -25,7 +25,7 @@ struct made_profile {
 		(int32_t) profile_->n_##array++;                                                                       \
 	})
 
-/* Each returns the index of what it added. */
+/* Each returns the index of its new item. */
 static inline int32_t made_frame(struct made_profile *made, struct profile_frame frame)
 {
 	frame.inlined_into = -1;
@@ -56,8 +56,8 @@ static inline void made_sample(struct made_profile *made, struct profile_sample 
 }
 
 /*
- * Samples for the totals that are there, whose threads are, too: each total's samples in a row, 10 ms each, the second
- * thread beside the first. The third sample of a thread waits.
+ * Samples for the existing totals and their threads: each total's samples in a row, 10 ms each, the second thread
+ * beside the first. The third sample of a thread waits.
  */
 static inline void made_samples(struct made_profile *made)
 {

@@ -48,7 +48,7 @@ static inline uint16_t *image_slot(struct memory_image *image, uint64_t page_add
 	return &image->slots[i];
 }
 
-/* NULL: it is not there. */
+/* NULL: no such page. */
 static inline struct image_page *image_page(struct memory_image *image, uint64_t address)
 {
 	uint16_t n = *image_slot(image, address - address % IMAGE_PAGE_BYTES);
@@ -56,7 +56,7 @@ static inline struct image_page *image_page(struct memory_image *image, uint64_t
 	return n ? &image->pages[n - 1] : NULL;
 }
 
-/* The page that is there, or a new one of zeros. NULL: there is room for no more. */
+/* The existing page, or a new one of zeros. NULL: the image is full. */
 static inline struct image_page *image_add_page(struct memory_image *image, uint64_t address)
 {
 	uint64_t page_address = address - address % IMAGE_PAGE_BYTES;

@@ -224,7 +224,7 @@ struct view {
 #endif
 };
 
-/* Whoever reads files for the unwinder has the last word. */
+/* With THROUGH_SERVER, another process reads files for the unwinder. */
 static inline void view_read_elsewhere(struct view *view)
 {
 #ifdef THROUGH_SERVER

@@ -85,7 +85,7 @@ static inline void page_tables_begin(void)
 	page_tables.n = 1;
 }
 
-/* The entry of a level, 1 to 3, for an address; tables above it are made as they are needed. */
+/* The entry of a level, 1 to 3, for an address; creates missing tables above it. */
 static inline uint64_t *page_tables_entry(uint64_t address, unsigned n_levels, unsigned level)
 {
 	uint64_t *table = page_tables.tables[0];

@@ -13,7 +13,7 @@
 #include "src/pipeline/pipeline.h"
 #include "src/pipeline/pipeline_private.h"
 
-/* Process numbers beyond what the kernel gives out (PID_MAX_LIMIT, 4194304): /proc has nothing of them. */
+/* PIDs above the kernel's limit (PID_MAX_LIMIT, 4194304), so /proc never has them. */
 enum { PARENT_PID = 5000000, CHILD_PID, GRANDCHILD_PID, OTHER_PID };
 
 static inline struct pipeline *pipeline_with(const char *path, const struct pipeline_options *options)
@@ -39,7 +39,7 @@ static inline struct pipeline *new_pipeline(const char *path)
 	return pipeline_with(path, &(struct pipeline_options){ 0 });
 }
 
-/* Later than the maps that the next event has read from /proc: what is older, those tell. */
+/* A time after the maps that the next event reads from /proc; these include older events. */
 static inline uint64_t later(void)
 {
 	return monotonic_ns() + 1000000000;
@@ -101,7 +101,7 @@ static inline void end_child(pid_t pid)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-/* The interpreter of fixtures/images/NAME.image; what it knows of its threads is in NAME.truth. */
+/* The interpreter of fixtures/images/NAME.image; NAME.truth has its threads. */
 static inline struct py_runtime *runtime_of_image(const char *name, struct memory_image *image)
 {
 	CLEANUP(freep) char *bytes = NULL;

@@ -195,9 +195,8 @@ static inline void tally_visit(const struct capture_event *event, void *data)
 }
 
 /*
- * Samples must be what the CPU time makes expect. A virtual machine that is
- * stopped for a while loses ticks, so downwards much is let pass; a thread that
- * is sampled twice would be at 200 %.
+ * The number of samples must match the CPU time. A paused virtual machine loses ticks, so the lower limit is loose; a
+ * thread sampled twice would have 200 %.
  */
 static inline void assert_in_share(uint64_t n_samples, uint64_t cpu_ns, double hz, double least, double most)
 {
@@ -207,7 +206,7 @@ static inline void assert_in_share(uint64_t n_samples, uint64_t cpu_ns, double h
 		fail_msg("%llu samples, %.1f expected", (unsigned long long)n_samples, expected);
 }
 
-/* For CPU time that lies wholly within what was recorded, and for CPU time that all of the recording lies in. */
+/* For CPU time entirely within the recording, and for CPU time that includes the whole recording. */
 static inline void assert_at_least(uint64_t n_samples, uint64_t cpu_ns, double hz)
 {
 	assert_in_share(n_samples, cpu_ns, hz, 0.5, INFINITY);

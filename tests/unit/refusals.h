@@ -23,7 +23,7 @@
 
 #include <cmocka.h>
 
-/* perf_event_open(2) of a process's CPU clock, as little as can be asked for; 0 or a negative errno. */
+/* perf_event_open(2) of a process's CPU clock with the least options; 0 or a negative errno. */
 static inline int perf_refusal(pid_t pid)
 {
 	struct perf_event_attr attr = {
@@ -53,7 +53,7 @@ static inline void skip_if_perf_is_refused(int result, pid_t pid, const char *re
 	skip();
 }
 
-/* bpf(2) of the smallest program for perf events that there is; 0 or a negative errno. */
+/* bpf(2) of the smallest program for perf events; 0 or a negative errno. */
 static inline int bpf_refusal(void)
 {
 	const struct bpf_insn nothing[] = { { .code = BPF_ALU64 | BPF_MOV | BPF_K }, { .code = BPF_JMP | BPF_EXIT } };
@@ -89,7 +89,9 @@ static inline bool has_linux_5_17(void)
 	       (major > 5 || (major == 5 && minor >= 17));
 }
 
-/* The result was that frames cannot be read in the interrupt: skips where nobody can, and fails where that is possible. */
+/*
+ * Frames could not be read in the interrupt: skip where the kernel refuses this to all, and fail where it is possible.
+ */
 static inline void skip_if_bpf_is_refused(int result, const char *reason)
 {
 	if (result != -EPROTONOSUPPORT)

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* As system(3); what the command prints goes into the folder's file "log". */
+/* As system(3); the command's output goes to the folder's file "log". */
 static inline int shell_in(const char *folder, const char *command)
 {
 	char line[900];

@@ -27,7 +27,7 @@
 
 #define STACKS_MAGIC UINT64_C(0x31736b6361747370) /* "pstacks1" */
 
-/* What is being written or read; after a failure all is zero and failed is set. */
+/* The current record. After a failure all values are zero and failed is set. */
 struct stacks_file {
 	gzFile gz;
 	bool failed;

@@ -120,7 +120,7 @@ static inline const char *ask_samples(const char *path, const char *sql)
 	return answer;
 }
 
-/* What the stock shell answers, without the last newline. */
+/* The output of the stock shell, without the last newline. */
 static inline const char *stock_shell(const char *path, const char *sql)
 {
 	static char answer[4096];
@@ -157,7 +157,7 @@ static inline int put_run(struct store *store)
 				    });
 }
 
-/* All but the first are of no order, so that they take room whatever is done to make them small. */
+/* All but the first are random, so that they take space in any encoding. */
 static inline int put_samples(struct store *store, unsigned n)
 {
 	static uint64_t noise = 1;
@@ -228,8 +228,8 @@ static inline int64_t ask(sqlite3 *db, const char *sql)
 }
 
 /*
- * Run f in a child; returns its exit status, or 128 + signal. f must not use
- * cmocka's assertions: they would go on with the other tests in the child.
+ * Run f in a child; returns its exit status, or 128 + signal. f must not use cmocka's assertions: they would continue
+ * with the other tests in the child.
  */
 static inline int in_child(int (*f)(const struct folder *folder), const struct folder *folder)
 {

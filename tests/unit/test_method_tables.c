@@ -27,8 +27,7 @@
 #include "base/util.h"
 #include "symbolize/symbolize.h"
 
-/* Prints "KIND NAME FILE-OFFSET PATH" per builtin: "must" for those looked for by name, else "all".
- */
+/* Print "KIND NAME FILE-OFFSET PATH" per builtin: "must" for builtins to find by name, else "all". */
 static const char script[] = "import sys, types, ctypes, builtins, zlib, json, math, functools, time, collections\n"
 			     "import _json, _functools, _io, _sre, itertools, operator, _struct, _datetime, _hashlib, "
 			     "_thread\n"
@@ -124,7 +123,7 @@ static void check_must(struct check *check, const char *name, const struct symbo
 		print_error("%s was found as %s (role %d)\n", name, symbol->name, symbol->role);
 }
 
-/* Where types share a function its bare name, or its own in C, is right too. */
+/* If types share a function, its bare name or its C name is right too. */
 static void check_any(struct check *check, const char *name, const struct symbol *symbol)
 {
 	const char *dot = strrchr(name, '.');
@@ -262,7 +261,7 @@ static void test_nameless_plumbing(void **state)
 		if (sscanf(line, "%lx %c %255s", &address, &type, name) != 3 || type != 't' || strchr(name, '.'))
 			continue;
 		assert_int_equal(symbol_lookup(stripped, address, &symbol, 1), 1);
-		/* Neither the sorter nor the collector is hidden, whatever is known of them. */
+		/* The sorter and the collector always appear. */
 		if (strcmp(name, "list_sort_impl") == 0 || strcmp(name, "gc_collect_main") == 0 ||
 		    strncmp(name, "builtin_", 8) == 0)
 			assert_int_not_equal(symbol.role, SYMBOL_INTERNAL);

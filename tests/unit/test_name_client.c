@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names out of another process: as good as those found here, and whatever becomes of that process. */
+/* Test names from another process: equal results, also if that process dies. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,7 +60,7 @@ static int close_own(void **state)
 	return 0;
 }
 
-/* What came, by frame. */
+/* The received names, by frame. */
 struct came {
 	char names[N_FRAMES][128];
 	unsigned n, n_nameless;
@@ -166,7 +166,7 @@ static void test_an_image_in_memory_has_names(void **state)
 	name_client_free(client);
 }
 
-/* ---- Of whoever parses ---- */
+/* ---- The parsing process ---- */
 
 /* Calls a function for each process below this one, which has two generations. */
 static unsigned each_below(void (*call)(pid_t pid, unsigned generation))
@@ -286,9 +286,9 @@ static void test_there_is_an_end_to_replacing(void **state)
 	name_client_free(client);
 }
 
-/* ---- Whoever parses does as a file likes ---- */
+/* ---- A parsing process under a file's control ---- */
 
-/* Another end, which answers the first question for places, or for the names of generated code, with what it was given. */
+/* A fake server, which answers the first question for places, or for names of generated code, with given bytes. */
 struct liar {
 	int socket;
 	void (*lie)(int socket);
@@ -362,7 +362,7 @@ static void send_unknown(int socket)
 	(void)wire_send(socket, (enum wire_kind)999, NULL, 0, -1);
 }
 
-/* An end without a word on limits, with a limit that there is none of, and with a path without end. */
+/* An end packet without limits, with an unknown limit, and with an unterminated path. */
 static void end_shortly(int socket)
 {
 	(void)wire_send(socket, WIRE_END, NULL, 0, -1);
@@ -454,7 +454,7 @@ static void test_limits_are_told(void **state)
 	name_client_free(client);
 }
 
-/* The liar is told what became of its wish. */
+/* The fake server receives the result of its request. */
 static int32_t wished;
 
 static void wish_for_a_secret(int socket)

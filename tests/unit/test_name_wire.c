@@ -144,7 +144,7 @@ static void test_long_names_are_cut(void **state)
 	free(answers.bytes);
 }
 
-/* Each byte of an answer changed, and each end that it can have: never more than is there. */
+/* Change each byte of an answer, and truncate it everywhere: the reader never exceeds it. */
 static void test_damaged_answers_are_no_answers(void **state)
 {
 	const struct wire_answer sent = an_answer();

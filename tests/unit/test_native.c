@@ -3,10 +3,9 @@
 #include "native_target.h"
 
 /*
- * Assembly, so that no compiler decides what is kept where.
- * pinned_call(function, argument): function(argument), with known values in
- * all registers that a callee has to keep.
- * spin(page), right behind it: counts the int at page up once, then runs in a circle; changes rax only.
+ * Assembly, so that the registers do not depend on the compiler.
+ * pinned_call(function, argument): function(argument), with known values in all callee-saved registers.
+ * spin(page), directly behind it: increments the int at page once, then loops forever; changes rax only.
  */
 __asm__(".text\n"
 	".globl pinned_call\n.hidden pinned_call\n.type pinned_call, @function\n"
@@ -105,7 +104,7 @@ static void check_pinned(void (*run)(struct target_page *page))
 		if (value != pinned[i].value)
 			fail_msg("register %u of frame %zu: %#llx", pinned[i].reg, frame, (unsigned long long)value);
 	}
-	/* What a callee may change is known in the leaf only. */
+	/* Caller-saved registers are known in the leaf only. */
 	assert_int_equal(native_register(&view.stack, frame, 0, &value), -ENODATA);
 	assert_int_equal(native_register(&view.stack, 0, 0, &value), 0);
 	assert_int_equal(value, sample.regs.value[0]);
@@ -213,7 +212,7 @@ static struct sample cut(const struct whole *whole, size_t n_bytes)
 	return sample;
 }
 
-/* The frames are those of the whole, from the leaf on. */
+/* The frames are the innermost ones of the whole stack. */
 static void assert_beginning(const struct whole *whole)
 {
 	const struct native_stack *stack = &whole->view.stack;
@@ -225,14 +224,16 @@ static void assert_beginning(const struct whole *whole)
 	}
 }
 
-/* Cut after every word: never anything but the beginning, or with the rest at hand the whole. */
+/*
+ * Truncate after every word: the result is always an inner part of the stack, or with the rest of the memory all of it.
+ */
 static void check_cuts(void (*run)(struct target_page *page))
 {
 	struct whole whole;
 	uint64_t top;
 
 	whole_open(&whole, run);
-	/* Where the outermost return address lies; from there on nothing is missing. */
+	/* The location of the outermost return address; from there on the stack is complete. */
 	top = whole.frames[whole.n_frames - 1].sp - whole.sample.regs.value[MACHINE_REG_SP];
 	for (size_t n_bytes = 8; n_bytes < top; n_bytes += 8) {
 		struct sample sample = cut(&whole, n_bytes);
@@ -261,7 +262,7 @@ static void cut_realigned(void **state)
 	check_cuts(run_realigned);
 }
 
-/* Nothing captured: nothing vouches for what is read later. */
+/* Without captured bytes, later memory cannot be checked. */
 static void nothing_captured(void **state)
 {
 	struct whole whole;
@@ -276,7 +277,7 @@ static void nothing_captured(void **state)
 	whole_close(&whole);
 }
 
-/* The target's memory as it is said to be later on. */
+/* Memory of the target at a later time, made by the test. */
 struct later {
 	uint8_t *bytes;
 	struct remote *remote;
@@ -340,7 +341,7 @@ static void seam_is_compared(void **state)
 	whole_close(&whole);
 }
 
-/* Memory whose seam holds at first, and not at a later look. */
+/* Memory in which the captured bytes match at first, and not at a later read. */
 struct fickle {
 	struct remote base;
 	struct later later;
@@ -384,7 +385,7 @@ static void seam_is_compared_each_time(void **state)
 	whole_close(&whole);
 }
 
-/* What was completed is still asked for while more is read that hangs on it. */
+/* Completed parts are checked again while more memory is read that depends on them. */
 static void seam_is_asked_for_later(void **state)
 {
 	static const struct remote_ops ops = { .read = fickle_read };
@@ -442,7 +443,7 @@ static void rest_is_kept(void **state)
 		assert_end(&whole.view.stack, cases[i].end);
 		assert_beginning(&whole);
 		assert_true(whole.view.stack.n_frames == whole.n_frames || cases[i].end == STACK_TRUNCATED);
-		/* It says nothing of what stands there now. */
+		/* The captured bytes no longer match the memory. */
 		assert_false(cases[i].end == STACK_COMPLETED && native_seam_holds(&whole.view.stack));
 		later_close(&later);
 		later_close(&changed);
@@ -476,7 +477,7 @@ static void rest_too_short(void **state)
 	whole_close(&whole);
 }
 
-/* Bytes of the stack, across the end of what was captured. */
+/* Read bytes of the stack across the end of the captured bytes. */
 static void stack_bytes_can_be_read(void **state)
 {
 	struct sample sample;
@@ -530,13 +531,15 @@ static void without_user_registers(void **state)
 	view_close(&view);
 }
 
-/* ---- Code that nobody describes ---- */
+/* ---- Code without CFI ---- */
 
 /* push rbp; mov rbp, rsp; sub rsp, 64; call rsi; leave; ret */
 static const uint8_t code_with_fp[] = { 0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 64, 0xff, 0xd6, 0xc9, 0xc3 };
-/* xor eax, eax; mov rcx, rdx; 1: push rax; dec ecx; jnz 1b; call rsi; lea rsp, [rsp + 8 * rdx]; ret
- * As many words as are asked for. Words left as they were could be a whole chain of frames
- * that have ended, which no search can tell from living ones. */
+/*
+ * xor eax, eax; mov rcx, rdx; 1: push rax; dec ecx; jnz 1b; call rsi; lea rsp, [rsp + 8 * rdx]; ret
+ * Pushes the requested number of words. Unwritten words could contain a whole chain of ended frames, which no search
+ * can distinguish from live ones.
+ */
 static const uint8_t code_without_fp[] = { 0x31, 0xc0, 0x48, 0x89, 0xd1, 0x50, 0xff, 0xc9, 0x75,
 					   0xfb, 0xff, 0xd6, 0x48, 0x8d, 0x24, 0xd4, 0xc3 };
 
@@ -552,7 +555,7 @@ static generated *generate(const uint8_t *code, size_t n_bytes)
 	return (generated *)(uintptr_t)place;
 }
 
-/* The page's values: where the code was put, and the size of its frame. */
+/* The page's values: the address of the code, and the size of its frame. */
 static NOINLINE void call_generated(void *argument)
 {
 	struct target_page *page = argument;
@@ -574,7 +577,7 @@ static void run_without_fp(struct target_page *page)
 	pinned_call(call_generated, page);
 }
 
-/* The same code in two processes with frames of different sizes: what was learnt at one is wrong at the other. */
+/* The same code in two processes with different frame sizes: the result of one is wrong for the other. */
 static void run_two_sizes(struct target_page *page)
 {
 	page->values[0] = (uint64_t)(uintptr_t)generate(code_without_fp, sizeof code_without_fp);
@@ -598,7 +601,7 @@ static size_t find_generated(const struct native_stack *stack, uint64_t start)
 	return 0;
 }
 
-/* Its frame is there, marked, and its caller is the right one. */
+/* Its frame is present and marked, and its caller is right. */
 static void assert_generated(const struct view *view, const struct target *target)
 {
 	size_t frame = find_generated(&view->stack, target->page->values[0]);
@@ -661,7 +664,7 @@ static void generated_with_two_frame_sizes(void **state)
 		struct sample sample;
 		struct remote *remote = view.remote;
 
-		/* The twin has the same map, and memory of its own. */
+		/* The twin has the same map, and its own memory. */
 		assert_int_equal(remote_open_process(pids[i % 2], &view.remote), 0);
 		sample = view_sample_all(&view, pids[i % 2]);
 		view_unwind(&view, &sample, NULL);
@@ -691,7 +694,7 @@ static void run_large(struct target_page *page)
 	call_deeply(page, 10);
 }
 
-/* A target stopped in generated code with a large frame of zeros, and its stack as it is. */
+/* A target stopped in generated code with a large frame of zeros, and its stack. */
 struct large {
 	struct target target;
 	struct view view;
@@ -713,7 +716,7 @@ static void large_open(struct large *large)
 	large->n_frames = large->view.stack.n_frames;
 	assert_in_range(large->n_frames, 16, N_ELEMENTS(large->frames));
 	memcpy(large->frames, large->view.stack.frames, large->n_frames * sizeof large->frames[0]);
-	/* Begun anew: what has been learnt is not to help. */
+	/* Start with a new unwinder: cached results must not help. */
 	view_close(&large->view);
 	view_open(&large->view, large->target.pid);
 	large->sample = view_sample_all(&large->view, large->target.pid);
@@ -725,7 +728,7 @@ static void large_close(struct large *large)
 	target_end(&large->target);
 }
 
-/* The stack, or what is left of it. */
+/* Compare the remaining stack. */
 static void assert_same_frames(const struct large *large, size_t n_frames)
 {
 	const struct native_stack *stack = &large->view.stack;
@@ -763,7 +766,7 @@ static void old_words_are_no_start(void **state)
 	large_close(&large);
 }
 
-/* Where the captured bytes end early a walk that went far is believed, at once and at the next PC. */
+/* If the captured bytes end early, a long walk is accepted, here and at the next PC. */
 static void ends_with_the_captured_bytes(void **state)
 {
 	struct large large;
@@ -873,7 +876,7 @@ static void map_at(struct view *view, uint64_t start, const struct mapping *mapp
 	assert_int_equal(address_space_add(view->space, &source), 0);
 }
 
-/* What the row at a PC makes of the leaf: its CFA. */
+/* The CFA of the leaf by the row at a PC. */
 static uint64_t leaf_cfa(struct view *view, uint64_t pc)
 {
 	static const uint64_t words[512];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which way captured bytes are asked for: what took less time, whatever else happened meanwhile. */
+/* Test the choice of the prefetch method: the faster one, despite other load. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -71,7 +71,7 @@ static struct sample sample_of(pid_t tid, const uint8_t *bytes, size_t n_bytes, 
 	return sample;
 }
 
-/* What lies behind the thread's start is not asked for, once that is known, and only of that thread. */
+/* No prefetch beyond the thread's start once it is known, for that thread only. */
 static void test_not_behind_the_start(void **state)
 {
 	enum { DEPTH = 1000, SP = 0x7000 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The evaluator of DWARF operations: every operation, its bounds, what it refuses. */
+/* Test the evaluator of DWARF operations: every operation, its bounds, and refused operations. */
 #include <dwarf.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -181,7 +181,7 @@ static void empty(void **state)
 	assert_int_equal(value, 1);
 }
 
-/* As many values as there is room for, and one more. */
+/* As many values as fit, and one more. */
 static void depth(void **state)
 {
 	Dwarf_Op ops[33];

@@ -12,7 +12,7 @@ enum {
 	MAX_EXAMPLES = 3, /* printed of a program's differences */
 };
 
-/* What is counted of one program. */
+/* Counts for one program. */
 struct tally {
 	size_t n_samples, n_frames, n_equal;
 	size_t n_samples_equal;
@@ -133,7 +133,7 @@ static void assert_agreement(const char *name, const struct tally *tally)
 		fail_msg("%s: only %.4f %% of the frames are libdwfl's", name, 100 * share);
 }
 
-/* Stop every thread N_ROUNDS times, at moments that have nothing to do with what it does. */
+/* Stop every thread N_ROUNDS times, at moments independent of the program. */
 static void check_program(const char *name, const char *const *argv, size_t least_threads)
 {
 	struct target target = target_exec(argv);

@@ -96,7 +96,7 @@ static void compare_function(struct elf_file *file, Dwarf_CFI *theirs, uint64_t 
 	tally->n_functions++;
 }
 
-/* @every: so many functions are passed over for each one looked at. */
+/* @every: compare one function of this many. */
 static void compare_file(struct elf_file *file, unsigned every, struct tally *tally)
 {
 	Dwarf_CFI *theirs = dwarf_getcfi_elf(elf_file_elf(file));

@@ -10,14 +10,14 @@
 
 #include "unwind/native/walk.h"
 
-/* Two instructions under the given directives; the second byte is looked up. */
+/* Two instructions under the given directives; the tests look up the second byte. */
 #define FUNCTION(name, directives)                                                                                     \
 	__asm__(".text\n.globl " #name "\n.hidden " #name "\n.type " #name ", @function\n" #name                       \
 		":\n.cfi_startproc\n" directives "\nnop\nnop\nnop\nnop\n.cfi_endproc\n.size " #name ", . - " #name     \
 		"\n");                                                                                                 \
 	extern const char name[] __attribute__((visibility("hidden")))
 
-/* The looked up byte is a return, a jump to itself, a jump out: registers were popped, and no rule says so. */
+/* The looked-up byte is a return, a jump to itself, or a jump out: registers were popped without a CFI rule. */
 #define FUNCTION_ENDING(name, ending)                                                                                  \
 	FUNCTION(name, ".cfi_def_cfa_offset 16\n.cfi_offset 6, -16\nnop\n.cfi_def_cfa_offset 8\n" ending)
 FUNCTION_ENDING(ends_by_return, "ret");
@@ -50,7 +50,7 @@ FUNCTION(pc_by_r10, ".cfi_escape 0x10, 16, 2, 0x7a, 0");
 	".cfi_escape 0x96,0x96,0x96,0x96,0x96,0x96,0x96,0x96,0x96,0x96,0x96,0x96,0x96,0x96,0x96,"                      \
 	"0x96,0x96,0x96,0x96,0x96,0x96,0x96,0x96\n"
 FUNCTION(too_long, ".cfi_escape 0x0f, 71, 0x77, 8\n" NOPS_23 NOPS_23 NOPS_23);
-/* rbx is saved at the CFA, after a look at rbx of the frame before: four times, or once. */
+/* rbx is saved at the CFA, which depends on rbx of the previous frame: four times, or once. */
 FUNCTION(hangs_on_four, ".cfi_escape 0x10, 3, 12, 0x73, 0, 0x13, 0x73, 0, 0x13, 0x73, 0, 0x13, 0x73, 0, "
 			"0x13");
 FUNCTION(hangs_on_one, ".cfi_escape 0x10, 3, 3, 0x73, 0, 0x13");
@@ -329,7 +329,7 @@ static void walk_in_circles(void **state)
 	unwind(&sample, STACK_BAD_MEMORY, 1);
 }
 
-/* By the frame pointer alone nothing is proved: a zero behind it is no thread's start, a function that nothing calls is. */
+/* The frame pointer alone proves nothing: a zero behind it is no thread's start; a function without callers is. */
 static void walk_by_frame_pointer_to_zero(void **state)
 {
 	struct sample sample = made_up(without, 64);
@@ -346,7 +346,7 @@ static void walk_by_frame_pointer_to_zero(void **state)
 
 /* ---- Hostile ---- */
 
-/* Frames of one function all the way up, and one that wants to know rbx. */
+/* Frames of one function only, and one whose rule needs rbx. */
 static void make_chain(const char *function, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -391,7 +391,7 @@ static void too_many_frames(void **state)
 	unwind(&sample, STACK_FRAME_LIMIT, NATIVE_MAX_FRAMES);
 }
 
-/* What a signal interrupted is looked up by its very address, and so is the trampoline. */
+/* An interrupted frame, and the trampoline, are looked up by their exact address. */
 static void through_a_signal_frame(void **state)
 {
 	struct sample sample = made_up(plain_by_sp, 64);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Recorded stacks of real programs, with libdwfl's frames beside them: fixtures/stacks.
- *
- * Made on another day and perhaps another machine: nothing of the programs need
- * be here. At least 999 of 1,000 frames must be libdwfl's, and a stack whose places
- * are known must be unwound without allocating anything.
+/*
+ * Test recorded stacks of real programs, with libdwfl's frames beside them: fixtures/stacks.
+ * They may be from another machine, and need none of the programs. At least 999 of 1,000 frames must be libdwfl's. A
+ * stack with known places must be unwound without an allocation.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -86,7 +85,7 @@ static uint64_t sum_of(const struct native_stack *stack)
 	return sum;
 }
 
-/* All places are known by now. That a stack was expected, in whichever way, changes nothing of it. */
+/* All places are known now. Any prefetch leaves the result unchanged. */
 static void check_second_pass(struct stacks_home *home, enum prefetch_way way)
 {
 	size_t before = n_allocations;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Out of a signal handler whose trampoline has no CFI, as musl's: by its instructions. */
+/* Unwind from a signal handler whose trampoline has no CFI, as with musl: by its instructions. */
 #include <sys/syscall.h>
 
 #include "native_target.h"
 
 /*
- * interrupted(page): known values in registers, then kill(getpid(), SIGUSR1),
- * whose handler never returns. trampoline, in front of which stands no
- * function, has no CFI.
+ * interrupted(page): known values in registers, then kill(getpid(), SIGUSR1), whose handler never returns. trampoline
+ * has no CFI, and no function precedes it.
  */
 __asm__(".text\n"
 	".globl interrupted\n.hidden interrupted\n.type interrupted, @function\n"

@@ -78,7 +78,7 @@ static int lose_abilities(void)
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0 ? -errno : 0;
 }
 
-/* In a process of its own, which has lost them; whether all held there. */
+/* Run in a child process without privileges; it must hold there. */
 static void expect_with_less(bool (*holds)(void))
 {
 	pid_t pid = fork();

@@ -138,7 +138,7 @@ static int by_key(const void *a, const void *b)
 	return by_value(a, b);
 }
 
-/* Attributes whose order is that of other instances, or a hash table's. */
+/* Attributes in the order of other instances, or of a hash table. */
 static void compare_pairs(struct target *target, struct dict_walk *walk, bool is_ordered)
 {
 	static uint64_t seen[MAX_ITEMS];
@@ -225,7 +225,7 @@ static void check_size(struct target *target)
 	assert_int_equal(size, 70000);
 	assert_int_equal(object_type_of(target->python.runtime, target->object, &type), 0);
 	assert_string_equal(type.name, "dict");
-	/* What is no object is none. */
+	/* An address of no object is refused. */
 	assert_int_equal(object_type_of(target->python.runtime, target->object + 4, &type), -EBADMSG);
 	assert_int_equal(object_type_of(target->python.runtime, 4096, &type), -EFAULT);
 	assert_int_equal(object_type_of(target->python.runtime, 0, &type), -EBADMSG);

@@ -235,7 +235,7 @@ static void things_are_prepared_in_one_call(void **state)
 	assert_int_equal(fixture->memory.n_calls, 1);
 }
 
-/* More than there is room for: some are read again, all are right. */
+/* A sample that needs more than the cache holds: some pages are read again, all are right. */
 static void a_sample_may_need_more_than_fits(void **state)
 {
 	struct fixture *fixture = *state;

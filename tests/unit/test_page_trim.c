@@ -38,13 +38,13 @@ static void begin(struct page_trim *trim)
 	assert_true(trim->statm >= 0);
 }
 
-/* As if that much time had passed since pages were given back. */
+/* Simulate this much time since the last release of pages. */
 static void wait_for(struct page_trim *trim, uint64_t ns)
 {
 	trim->trimmed_ns = monotonic_ns() - ns;
 }
 
-/* From the 64th MiB on while names are looked up all the time; it is not yet two seconds since the beginning. */
+/* During continuous lookups it releases from 64 MiB on; less than two seconds have passed since the start. */
 static void while_busy_much_must_have_come(void **state)
 {
 	struct page_trim trim;

@@ -28,7 +28,7 @@ static void add(struct perf_map *map, const char *text, uint64_t since_ns)
 	assert_int_equal(perf_map_add(map, text, strlen(text), since_ns), 0);
 }
 
-/* NULL: nothing there. */
+/* NULL: no entry. */
 static const char *name_at(struct perf_map *map, uint64_t address, uint64_t time_ns)
 {
 	const struct code_range *range;
@@ -117,7 +117,7 @@ static void test_newest_wins_where_ranges_overlap(void **state)
 	assert_name(&map, 0x0fff, "lower");
 }
 
-/* An entry holds from its time on; where there is nothing older, before it as well. */
+/* An entry is valid from its time on, and before it if no older one exists. */
 static void test_times(void **state)
 {
 	CLEANUP(perf_map_done) struct perf_map map = {};
@@ -283,7 +283,7 @@ static void test_a_file_of_the_process(void **state)
 	assert_int_equal(try_open(sleeper), 0);
 	sleeper->owner.is_known = false;
 	assert_int_equal(try_open(sleeper), 0);
-	/* Under its number in its own namespace there may be somebody else's. */
+	/* Another process may have its number of the inner namespace. */
 	sleeper->owner.is_known = true;
 	sleeper->owner.ns_pid = 1;
 	assert_int_equal(try_open(sleeper), -ENOENT);
@@ -391,7 +391,7 @@ static void test_names(void **state)
 	check_symbol(*state, "JS:~f", "JS:~f", NULL, 0, false);
 }
 
-/* The process ends: its file is read once more, and then for good. */
+/* After the end of the process, its file is read one last time. */
 static void test_final(void **state)
 {
 	struct sleeper *sleeper = *state;

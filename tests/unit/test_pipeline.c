@@ -19,7 +19,7 @@ static int64_t number(const char *path, const char *sql)
 	return n;
 }
 
-/* A failure of whoever fills the pipeline counts as one of its own: both lose samples. */
+/* A failure of the pipeline's caller counts as its own: both lose samples. */
 static void only_what_is_whole_is_clean(void **state)
 {
 	static const int errors[] = { 0, -ENOMEM, -EIO };
@@ -37,7 +37,7 @@ static void only_what_is_whole_is_clean(void **state)
 	}
 }
 
-/* What came before the failure is kept. */
+/* Samples from before the failure stay. */
 static void what_was_flushed_is_kept(void **state)
 {
 	const struct folder *folder = *state;
@@ -52,7 +52,7 @@ static void what_was_flushed_is_kept(void **state)
 	assert_int_equal(number(folder->file, "SELECT count(*) FROM process"), 1);
 }
 
-/* Samples of threads that have ended carry no number: such a thread stays one, whoever else is forgotten. */
+/* Samples of ended threads have no number. They stay one thread, also when others are forgotten. */
 static void threads_without_a_number_stay_one(void **state)
 {
 	const struct folder *folder = *state;
@@ -75,7 +75,7 @@ static void threads_without_a_number_stay_one(void **state)
 	pipeline_free(pipeline);
 }
 
-/* A process whose fork is lost has a row all the same: each sample refers to one. */
+/* A process without a fork event gets a row, since each sample refers to one. */
 static void unsampled_time_has_a_process(void **state)
 {
 	const struct folder *folder = *state;

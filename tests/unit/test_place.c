@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a file goes: which links are followed, what is refused, and what a swap between two steps can reach. */
+/* Test the choice of an output file: followed links, refused ones, and swaps between two steps. */
 #include "files_fixture.h"
 
 #include "base/place.h"
@@ -110,9 +110,9 @@ static void descriptors_are_files_or_streams(void **state)
 	expect_place("/proc/self/cwd/new", ".", "new", false);
 }
 
-/* ---- Somebody else ---- */
+/* ---- Another user ---- */
 
-/* Whatever a stranger puts into a folder that everybody may write to. */
+/* Everything that another user can place into a world-writable folder. */
 static void strangers_things_are_refused_in(mode_t mode)
 {
 	make_folder("public", mode);

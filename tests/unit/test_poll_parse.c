@@ -73,7 +73,7 @@ static void an_image_is_where_a_program_lies(void **state)
 	assert_int_not_equal(one, image_of("94000000000001", "140000000000000", "94000000100000"));
 	assert_int_not_equal(one, image_of("94000000000000", "140000000000001", "94000000100000"));
 	assert_int_not_equal(one, image_of("94000000000000", "140000000000000", "94000000100001"));
-	/* Of a process that one may not look into, or that has ended, zeros are told. */
+	/* For an unreadable or ended process, the kernel prints zeros. */
 	assert_int_equal(image_of("1", "0", "0"), 0);
 	/* in the middle of an exec */
 	assert_int_equal(image_of("0", "140000000000000", "0"), 0);

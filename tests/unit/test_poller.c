@@ -39,7 +39,7 @@ static void run_one_of_two(struct target_page *page)
 		pause();
 }
 
-/* What came of a recording. */
+/* Results of a recording. */
 struct seen {
 	pid_t pid; /* samples of this thread are counted on their own */
 	uint64_t weight, of_others_ns;
@@ -178,7 +178,7 @@ static void a_thread_is_met_only_while_it_runs(void **state)
 	target_end(&target);
 }
 
-/* One child is there before, one comes when told. */
+/* One child exists before, one starts on command. */
 static void run_forking(struct target_page *page)
 {
 	pid_t older = fork(), younger;

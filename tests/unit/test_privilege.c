@@ -16,7 +16,7 @@
 #include "base/privilege.h"
 #include "base/util.h"
 
-/* What a child of ours finds out: its exit status. */
+/* Return the exit status of a child process that runs this. */
 static int in_child(int (*run)(void))
 {
 	int status;

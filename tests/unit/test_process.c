@@ -19,7 +19,7 @@ static struct process *add(struct pipeline *pipeline, pid_t pid)
 	return process;
 }
 
-/* A process that ended long ago, and whose row is written. */
+/* A process that ended long ago and has its row written. */
 static struct process *add_ended(struct pipeline *pipeline, pid_t pid)
 {
 	struct process *process = add(pipeline, pid);
@@ -51,7 +51,7 @@ static void a_fork_begins_as_a_copy(void **state)
 	assert_int_not_equal(child->program->id, parent->program->id);
 	assert_true(child->is_new);
 	assert_string_equal(address_space_find(child->space, 0x1800)->module->path, "/made/code");
-	/* What either maps from now on is its own. */
+	/* Later mappings of either process are its own. */
 	take(pipeline, mapped(PARENT_PID, 0x5000, later()));
 	take(pipeline, mapped(CHILD_PID, 0x9000, later()));
 	assert_non_null(address_space_find(parent->space, 0x5800));
@@ -140,7 +140,7 @@ static void an_exec_is_another_program(void **state)
 	pipeline_free(pipeline);
 }
 
-/* /proc was read after these events, and tells of what came of them. */
+/* /proc was read after these events and includes their effect. */
 static void events_before_the_maps_were_read_change_nothing(void **state)
 {
 	const struct folder *folder = *state;
@@ -174,7 +174,7 @@ static void an_interpreter_outlives_its_program(void **state)
 	assert_int_equal(process_exec(processes, process), 0);
 	assert_null(process->runtime);
 	assert_int_equal(processes->n_retired, 1);
-	/* Batch 7 may point to its codes: it stays until that one is written. */
+	/* Batch 7 may point to its code objects: it stays until that batch is written. */
 	assert_int_equal(processes_forget(processes, 7, 6), 0);
 	assert_int_equal(processes->n_retired, 1);
 	assert_int_equal(processes_forget(processes, 9, 6), 0);
@@ -202,7 +202,7 @@ static void the_main_threads_end_is_the_process_end(void **state)
 	pipeline_free(pipeline);
 }
 
-/* Its other threads go on, and the last of them ends the process: what /proc has is looked at. */
+/* Its other threads continue, and the last one ends the process: /proc decides. */
 static void a_process_without_a_main_thread_ends_with_its_last(void **state)
 {
 	const struct folder *folder = *state;

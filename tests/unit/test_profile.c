@@ -295,7 +295,7 @@ static void test_inlined_chains_have_a_limit(void **state)
 	assert_int_equal(profile_load(*state, &profile), -EBADMSG);
 }
 
-/* What is loaded is one moment, also within a transaction of the caller's. */
+/* A load sees one moment, also within the caller's transaction. */
 static void test_within_a_transaction(void **state)
 {
 	struct profile *profile;
@@ -312,7 +312,7 @@ static void test_within_a_transaction(void **state)
 	profile_free(profile);
 }
 
-/* A long list in random order, one child each: as deep as there are rows. */
+/* A long list in random order, one child each: as deep as it has rows. */
 static void test_a_deep_tree_in_disorder(void **state)
 {
 	enum { N = 50000 };

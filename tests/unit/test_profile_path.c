@@ -170,7 +170,7 @@ static void test_folding(void **state)
 		{ "clone3 start_thread worker internal eval py", "worker py" },
 		{ "_start libc_start app app_glue app_eval py", "app py" },
 		{ "_start libc_start app_unnamed app_unnamed app_eval py", "app_unnamed app_unnamed py" },
-		/* no interpreter: nothing is folded */
+		/* Without an interpreter, nothing is folded. */
 		{ "clone3 start_thread worker gemm", "clone3 start_thread worker gemm" },
 		{ "_start libc_start app", "_start libc_start app" },
 		{ "libc+ unnamed", "libc+ unnamed" },
@@ -193,7 +193,7 @@ static void test_folding(void **state)
 		{ "eval py builtin select syscall syscall io", "py builtin select io" },
 		{ "eval py builtin select io", "py builtin select io" },
 		{ "eval py syscall io", "py io" },
-		/* unless they are all there is to explain it */
+		/* Except if they are the only explanation. */
 		{ "eval py gemm syscall blocked", "py gemm syscall blocked" },
 		{ "syscall syscall io", "syscall syscall io" },
 	};
@@ -235,7 +235,7 @@ static void test_too_little_room_keeps_the_outermost(void **state)
 	assert_int_equal(profile_path(&made.profile, 5, false, path, 0), 0);
 }
 
-/* What is shown from a function on, or of Python alone, is what would be shown anyway. */
+/* A view from one function on, or of Python alone, equals the same part of the whole. */
 static void test_a_part(void **state)
 {
 	static const struct {

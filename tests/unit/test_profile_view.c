@@ -57,7 +57,7 @@ static sqlite3 *open_made(const struct folder *folder)
 	return db;
 }
 
-/* What the same condition adds up to in SQL; @ret_weight may be NULL. */
+/* Compute the same condition's sum in SQL; @ret_weight may be NULL. */
 static int64_t count(sqlite3 *db, const char *condition, int64_t *ret_weight)
 {
 	char sql[512];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The messages between probing and its agent: each there and back, and the bounds that neither end may break. */
+/* Test the messages between probing and its agent: a round trip of each, and their limits. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

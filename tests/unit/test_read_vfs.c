@@ -96,7 +96,7 @@ static void needs_root(void)
 	skip();
 }
 
-/* What somebody else puts beside a finished recording is neither read nor touched, and what it names is there. */
+/* Another user's files beside a finished recording are not read or changed, nor is a file that they name. */
 static void test_planted_files_are_ignored(void **state)
 {
 	static const char *const suffixes[] = { "-journal", "-wal", "-shm" };
@@ -123,7 +123,7 @@ static void test_planted_files_are_ignored(void **state)
 	}
 }
 
-/* The same of what is no file at all. */
+/* The same for links, FIFOs and folders. */
 static void test_planted_links_and_pipes_are_ignored(void **state)
 {
 	static const char *const suffixes[] = { "-journal", "-wal", "-shm" };
@@ -149,7 +149,7 @@ static void test_planted_links_and_pipes_are_ignored(void **state)
 	expect_untouched(with(f->path, "/precious"), &precious);
 }
 
-/* Of the recording's own owner a journal is believed, but not that it belongs to another one's change. */
+/* A journal of the recording's owner is used, except its claim to be part of another file's transaction. */
 static void test_a_journal_of_the_owner_names_no_other_file(void **state)
 {
 	const struct folder *f = *state;
@@ -215,7 +215,7 @@ static void expect_whole_batches(sqlite3 *reader, int64_t *n)
 	now = ask(reader, "SELECT count(*) FROM sample");
 	assert_int_equal(now % BATCH_SAMPLES, 0);
 	assert_true(now >= *n);
-	/* What a transaction has seen stays so, whatever is written meanwhile. */
+	/* A transaction's view does not change during later writes. */
 	for (unsigned i = 0; i < 5; i++)
 		sched_yield();
 	assert_int_equal(ask(reader, "SELECT sum(samples) FROM sample_block"), now);
@@ -244,7 +244,7 @@ static void test_a_transaction_that_is_not_complete(void **state)
 	sqlite3 *db = store_connection(store), *reader = NULL, *first = NULL;
 	uint8_t before[32], now[32];
 
-	/* Whoever closes a file gives up all POSIX locks of its process: this one stays open to the end. */
+	/* Closing any descriptor of a file releases all POSIX locks of the process: this one stays open to the end. */
 	assert_int_equal(store_open_reader(f->file, &first), 0);
 	assert_int_equal(ask(first, "SELECT count(*) FROM counter WHERE name LIKE 'counter %'"), 0);
 	read_head(with(f->file, "-wal"), before);

@@ -53,7 +53,7 @@ static void test_of_several_processors_one_is_kept(void **state)
 	follow = (struct reader_affinity){ .is_on = true, .needed = 1 };
 	n_gone = run(&follow, in_threes, N_ELEMENTS(in_threes), 1000);
 	assert_true(n_gone <= 6);
-	/* Not for ever: when all come from elsewhere it goes there. */
+	/* Not forever: if all samples come from elsewhere, it moves there. */
 	assert_int_equal(run(&follow, (const unsigned[]){ 2 }, 1, 100), 1);
 	assert_int_equal(follow.cpu, 2);
 }
@@ -107,7 +107,7 @@ static void test_it_goes_and_comes_back(void **state)
 	assert_true(CPU_EQUAL(&now, &before));
 }
 
-/* Somebody else has that processor, and does not let us in. */
+/* Another recorder has that processor and does not share it. */
 static void test_who_comes_too_late_is_free_again(void **state)
 {
 	enum { LATE_NS = 100000000, SOME = 100 };

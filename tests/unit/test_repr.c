@@ -60,7 +60,7 @@ static void without_a_point_where_none_is_wanted(void **state)
 	assert_string_equal(repr.text, "12 1.25");
 }
 
-/* What controls a terminal, or hides, is told by its number. */
+/* Terminal controls and hidden characters print as their number. */
 static void text_is_harmless(void **state)
 {
 	static const uint32_t characters[] = {

@@ -116,7 +116,7 @@ static void test_an_account_that_cannot_be_read(void **state)
 	run_times_done(&times);
 }
 
-/* The thread may have been in the kernel, of which there are no samples. */
+/* The thread may have been in the kernel, which has no samples here. */
 static void test_without_samples_of_the_kernel(void **state)
 {
 	struct run_times times = new_times(false);

@@ -22,8 +22,8 @@ enum { MAX_IMAGE_BYTES = 1 << 22, N_TOPS = 3, MIN_FRAMES = 4 };
 static struct memory_image image;
 
 /*
- * The image, with the pointer to the innermost frame replaced in what is read. It is read once
- * in each reading, with the page that it is in; of other reads the readings do not make use.
+ * The image, with a changed pointer to the innermost frame. Each read of the stack reads that pointer once, with its
+ * page; the stack reader does not use other reads of it.
  */
 struct moving {
 	struct remote base;
@@ -150,13 +150,13 @@ static void check_image(const char *name)
 	/* It settled between the first reading and the second. */
 	move(&fixture, 2, 0, 0);
 	check(&fixture, VERDICT_PYTHON, 0, fixture.n);
-	/* It goes up and down: what called is certain, what is called is kept, too. */
+	/* The stack grows and shrinks: the callers are certain, and the callees are kept, too. */
 	move(&fixture, 0, 1, 0);
 	check(&fixture, VERDICT_APPROXIMATE, 0, fixture.n - 1);
 	/* More than one was called since: only the one that the certain part called is kept. */
 	move(&fixture, 0, 2, 0);
 	check(&fixture, VERDICT_APPROXIMATE, 1, fixture.n - 2);
-	/* What has returned by the last reading is not there any more. */
+	/* A frame that has returned by the last read is gone. */
 	move(&fixture, 2, 0, 2);
 	check(&fixture, VERDICT_APPROXIMATE, 2, fixture.n - 2);
 	tear_down(&fixture);
@@ -185,7 +185,7 @@ static void a_thread_without_python_is_native(void **state)
 	tear_down(&fixture);
 }
 
-/* A thread whose frames lead nowhere is not one that has none. */
+/* A thread with unreadable frames is not a thread without frames. */
 static void memory_that_cannot_be_read_is_no_stack(void **state)
 {
 	static struct fixture fixture;

@@ -246,7 +246,7 @@ static void test_what_cannot_be_opened(void **state)
 	assert_ptr_equal(store, (void *)1);
 }
 
-/* A file that somebody else made may hold anything. */
+/* Another user's file may have any contents. */
 static void test_foreign_files(void **state)
 {
 	const struct folder *f = *state;

@@ -143,7 +143,7 @@ static int read_as_somebody_else(const struct folder *f)
 	return 0;
 }
 
-/* Recordings are for their owner alone, until that one says otherwise. */
+/* Recordings are private to their owner by default. */
 static void show_to_all(const struct folder *f)
 {
 	static const char *const suffixes[] = { "", "-journal", "-wal", "-shm" };
@@ -182,7 +182,7 @@ static void test_finished_in_an_unwritable_folder(void **state)
 	assert_int_equal(in_child(read_as_somebody_else, f), 0);
 }
 
-/* Left in WAL mode, without a WAL: nobody can make one here, and nobody has to. */
+/* In WAL mode, without a WAL: no reader can create one here, and none needs to. */
 static void test_closed_in_an_unwritable_folder(void **state)
 {
 	const struct folder *f = *state;
@@ -206,7 +206,7 @@ static void test_killed_in_an_unwritable_folder(void **state)
 	assert_int_equal(chmod(f->path, 0755), 0);
 	assert_int_equal(unlink(with(f->file, "-shm")), 0);
 	assert_int_equal(chmod(f->path, 0555), 0);
-	/* The log holds all there is, and its index is in the reader's memory. */
+	/* The log has all data, and its index is in the reader's memory. */
 	assert_int_equal(in_child(read_as_somebody_else, f), 0);
 }
 
@@ -261,7 +261,7 @@ static int read_copy_as_somebody_else(const struct folder *f)
 	return 0;
 }
 
-/* What a kill while the log is folded into the file leaves: half a change, and a journal to undo it. */
+/* A kill during a checkpoint leaves half a change, and a journal to undo it. */
 static void test_hot_journal(void **state)
 {
 	const struct folder *f = *state;
@@ -368,7 +368,7 @@ static void test_codes_of_sqlite(void **state)
 	assert_int_equal(store_errno(NULL, SQLITE_INTERRUPT), -EINTR);
 }
 
-/* The live view's: nobody else finds its files. Writer and reader still need each other's locks. */
+/* The live view's files have no name that others can find. Its writer and reader still need each other's locks. */
 static void test_files_without_names_are_locked(void **state)
 {
 	const struct folder *f = *state;

@@ -304,7 +304,7 @@ static void test_finish_beside_a_busy_reader(void **state)
 	assert_string_equal(ask_samples(f->file, "SELECT clean, (SELECT count(*) FROM sample) FROM run"), "1|200");
 }
 
-/* ---- The file that was there before ---- */
+/* ---- The previous file ---- */
 
 static void test_old_file_is_kept(void **state)
 {
@@ -462,7 +462,7 @@ static int write_until_killed(const char *path, int out)
 	return 1;
 }
 
-/* Batches are told by a byte each; returns how many were committed for certain. */
+/* The child reports each batch with a byte; return how many were certainly committed. */
 static unsigned record_and_kill(const char *path, unsigned n_batches)
 {
 	char bytes[256];
@@ -669,8 +669,10 @@ static void test_file_size_limit(void **state)
 	assert_int_equal(in_child(reach_size_limit, *state), 0);
 }
 
-/* SQLite rolls back a batch whose pages do not fit in memory and not on disk;
- * the rest of that batch must not become transactions of its own. */
+/*
+ * SQLite rolls back a batch whose pages fit neither in memory nor on disk. The rest of that batch must not become
+ * separate transactions.
+ */
 static int overflow_within_a_batch(const struct folder *f)
 {
 	struct rlimit limit;

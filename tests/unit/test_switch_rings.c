@@ -162,7 +162,7 @@ static void losses_stand_where_they_were(void **state)
 	end(&fixture);
 }
 
-/* Room is given back in the middle of a round that takes long, and the ring goes round. */
+/* Space is released in the middle of a long round, and the ring wraps around. */
 static void nothing_is_lost_or_comes_twice_for_long(void **state)
 {
 	enum { TOTAL = 5 * SWITCH_RING_RECORDS + 7 };

@@ -21,7 +21,7 @@ static uint32_t *id_of(struct function_set *set, const struct function_row *row)
 	return id;
 }
 
-/* A file that is loaded again and again, under other numbers, beside one whose function is called almost the same. */
+/* A file that is loaded repeatedly, with other ids, beside one whose function has almost the same name. */
 static void functions_are_told_apart(void **state)
 {
 	enum { N_NAMES = 16, N_MODULES = 512, N_LINES = 4 };
@@ -210,7 +210,7 @@ static void kernel_that_hides_its_addresses(void **state)
 			    "5|0|0");
 }
 
-/* They were of a boot that is over, as their run says, so they are nobody's; of this one they are read. */
+/* They are from an earlier boot, by their run, so they stay unresolved; addresses of this boot are resolved. */
 static void absolute_addresses_of_recordings_of_before(void **state)
 {
 	const struct folder *folder = *state;

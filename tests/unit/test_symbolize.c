@@ -213,7 +213,7 @@ static void test_separate_debug_file(void **state)
 	outer = symbol_address("chain", "outer");
 	expect_chain("separate", here, outer);
 
-	/* Another build's debug file must not be believed. */
+	/* Another build's debug file must not be used. */
 	require(run("cc -O1 -g -DX -fno-inline chain.c -o other && "
 		    "objcopy --only-keep-debug other separate.debug"));
 	{
@@ -319,7 +319,7 @@ static void test_common_debug_file(void **state)
 	expect_common_name(search, NULL);
 }
 
-/* What is left of the place when debug information, then all symbols are gone. */
+/* The remaining names without debug information, then without symbols. */
 static void test_stripped(void **state)
 {
 	struct symbol symbols[SYMBOL_MAX_INLINED];
@@ -345,7 +345,7 @@ static void test_stripped(void **state)
 		expect(&symbols[0], name, NULL, 0);
 		assert_true(symbols[0].start == outer);
 
-		/* Where there is no function at all. */
+		/* An address outside of all functions. */
 		assert_int_equal(symbol_lookup(module, 0x7fff0001, symbols, N_ELEMENTS(symbols)), 1);
 		expect(&symbols[0], "bare+0x7fff0001", NULL, 0);
 		assert_true(symbols[0].start == 0);
@@ -385,7 +385,7 @@ static void test_cxx(void **state)
 	assert_int_equal(symbol_lookup(module, here, symbols, N_ELEMENTS(symbols)), 2);
 	expect(&symbols[0], "shop::Cart<int>::price", "cart.cc", 5);
 	expect(&symbols[1], "shop::Cart<int>::total", "cart.cc", 8);
-	/* The compiler may have appended ".isra.0" or the like. */
+	/* The compiler may have appended a suffix such as ".isra.0". */
 	assert_ptr_equal(strstr(symbols[1].linkage, "_ZN4shop4CartIiE5totalEi"), symbols[1].linkage);
 }
 
@@ -410,7 +410,7 @@ static void test_compiler_parts(void **state)
 	assert_true(symbol.start == symbol_address("cold", "often"));
 }
 
-/* As glibc makes them: several names for each function, some of them its own or of old versions. */
+/* Like glibc's: several names for each function, some internal or of old versions. */
 static const char alias_source[] =
 	"#define ALIAS(to, name, ...) extern __typeof__(to) name __attribute__((alias(#to), ##__VA_ARGS__))\n"
 	"__attribute__((noinline)) int __shout(int x) { __asm__ volatile(\"\"); return x + 1; }\n"
@@ -466,7 +466,7 @@ static void test_part_of_a_function_of_several_names(void **state)
 	assert_true(symbol.start == symbol_address("coldalias", "often"));
 }
 
-/* Without its own symbol a part is found by its frame, and by its jump back. */
+/* A part without a symbol is found by its frame, and by its jump back. */
 static void test_part_without_symbol(void **state)
 {
 	CLEANUP(symbol_module_freep) struct symbol_module *module = NULL;
@@ -492,7 +492,7 @@ static void test_part_without_symbol(void **state)
 #else
 	assert_true(symbol.is_offset);
 #endif
-	/* A function of its own is nobody's part. */
+	/* A separate function is not a part of another. */
 	assert_int_equal(symbol_lookup(module, symbol_address("part.full", "rare"), &symbol, 1), 1);
 	assert_true(symbol.is_offset);
 }
@@ -728,7 +728,7 @@ static uint64_t find_in_kallsyms(const char *wanted)
 	return found;
 }
 
-/* Wherever a line lies in the file, of the kernel itself or of a program behind it: what has an address of its own is found. */
+/* Each line of the file is found if its address is unique, of the kernel or of a BPF program after it. */
 static void check_all_of_kallsyms(const struct kernel_symbols *symbols)
 {
 	struct line {

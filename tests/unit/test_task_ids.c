@@ -92,7 +92,7 @@ static void target_main(int begin)
 	_exit(0);
 }
 
-/* The innermost child goes on; those outside wait, and end with their parents. */
+/* The innermost child continues; the outer ones wait, and end with their parents. */
 static void enter_namespaces(unsigned n_levels)
 {
 	for (unsigned i = 0; i < n_levels; i++) {
@@ -203,7 +203,7 @@ static pid_t own_of(struct task_ids *ids, pid_t tid)
 
 /* ---- The tests ---- */
 
-/* Nothing is opened, so that it may be asked for each sample. */
+/* The lookup opens no file, so each sample can use it. */
 static void in_our_namespace_ids_are_what_we_see(void **state)
 {
 	CLEANUP(task_ids_freep) struct task_ids *ids = NULL;
@@ -259,7 +259,7 @@ static void threads_in_a_namespace(void **state)
 	check_threads(1);
 }
 
-/* Each thread has three ids then, and the innermost is its own. */
+/* Each thread then has three ids, and the innermost is its own. */
 static void threads_in_a_namespace_in_a_namespace(void **state)
 {
 	(void)state;
@@ -383,7 +383,7 @@ static int run_all(void)
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
-/* Its own /proc comes with the namespace, and is nobody else's. */
+/* The namespace has its own /proc. */
 static int run_in_namespace(void)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -32,7 +32,7 @@ struct bench {
 
 static const pid_t tids[] = { PID, OTHER, 44 };
 
-/* ---- What the pipeline does ---- */
+/* ---- The pipeline's part ---- */
 
 static void put_function(struct store *store, int64_t id, enum frame_kind kind, const char *name, const char *file,
 			 int line)
@@ -104,7 +104,7 @@ static void sample(struct bench *bench, pid_t tid, int64_t stack, unsigned n)
 		assert_int_equal(top_take(bench->top, &row), 0);
 }
 
-/* ---- What a user does ---- */
+/* ---- The user's part ---- */
 
 static void look(struct bench *bench)
 {

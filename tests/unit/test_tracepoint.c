@@ -109,7 +109,7 @@ static void test_values(void **state)
 	assert_bytes(decode(tracepoint, "many", &usual, n), VALUE_TEXT, "5 18446744073709551615", 22);
 }
 
-/* They would tell where the kernel lies; what is near 2^64 are error codes. */
+/* Kernel addresses are omitted, since they would reveal the kernel's layout; values near 2^64 are error codes. */
 static void test_kernel_addresses_are_left_out(void **state)
 {
 	CLEANUP(tracepoint_freep) struct tracepoint *tracepoint = describe(description);
@@ -132,7 +132,7 @@ static void test_kernel_addresses_are_left_out(void **state)
 	assert_int_equal(decode(tracepoint, "number", &record, sizeof record).integer, -4097);
 }
 
-/* A record that is cut holds what it holds. */
+/* A truncated record returns its complete fields. */
 static void test_cut_records(void **state)
 {
 	CLEANUP(tracepoint_freep) struct tracepoint *tracepoint = describe(description);
@@ -178,7 +178,7 @@ static void test_text_that_is_none(void **state)
 	}
 }
 
-/* What does not fit into the room is left out, number by number. */
+/* Numbers that exceed the buffer are omitted, one by one. */
 static void test_room(void **state)
 {
 	struct tracepoint_field field = { .type = TRACEPOINT_NUMBERS, .n_bytes = 8, .element_bytes = 2 };

@@ -24,7 +24,7 @@ static int open_error(const char *path)
 	return r;
 }
 
-/* No recorder makes these: they run when they are read, or take what nobody has. */
+/* No recorder makes these schemas: they run expressions when read, or need modules that readers lack. */
 static void test_schemas_that_are_refused(void **state)
 {
 	static const char *const cases[] = {

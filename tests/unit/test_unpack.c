@@ -81,7 +81,7 @@ static void copy_text(const char *from, char *to, size_t n_bytes)
 	snprintf(to, n_bytes, "%s", from ? from : "-");
 }
 
-/* All that is told of each byte of a function, as text. @search: NULL: all is unpacked into memory. */
+/* Describe all symbols of each byte of a function as text. @search: NULL: decompress all into memory. */
 static void describe(const char *name, struct symbol_search *search, char *to, size_t n_bytes)
 {
 	CLEANUP(symbol_module_freep) struct symbol_module *module = NULL;
@@ -145,7 +145,7 @@ static void the_same_is_told_from_a_file(void **state)
 	}
 }
 
-/* Of mappings of files in a folder that have no name; -1: there is none. */
+/* Resident KB of mapped files without a name in this folder; -1: none. */
 static long resident_kb(const char *folder_name)
 {
 	FILE *maps = fopen("/proc/self/smaps", "r");
@@ -198,7 +198,7 @@ static void memory_of_a_file_is_given_back(void **state)
 	assert_true(resident_kb("/var/tmp/") > 0);
 }
 
-/* What is in memory has no other place to come back from. */
+/* Anonymous memory is kept, since it has no backing file. */
 static void memory_that_is_ours_is_kept(void **state)
 {
 	CLEANUP(elf_file_freep) struct elf_file *file = open_elf("within", O_RDONLY);
@@ -221,7 +221,7 @@ static bool is_zero(const uint8_t *bytes, size_t n)
 	return true;
 }
 
-/* Whole pages of .debug_info that have been given back. */
+/* Count whole pages of .debug_info that were released. */
 static unsigned pages_given_back(const char *name)
 {
 	CLEANUP(elf_file_freep) struct elf_file *file = open_elf(name, O_RDONLY);
@@ -293,7 +293,7 @@ static void find_section(const char *name, const char *wanted, uint64_t *ret_off
 	fail();
 }
 
-/* Each byte of the packed section changed once: nothing is believed that was not unpacked whole. */
+/* After a change of any single byte of the compressed section, only a complete decompression counts. */
 static void damaged_ones_are_refused(void **state)
 {
 	uint64_t offset = 0, size = 0;

@@ -195,7 +195,7 @@ static void test_compressed_section(void **state)
 	assert_false(unpack_limits_passes(elf));
 }
 
-/* Each of the packed sections claims as much; none is too much by itself. Returns how many there are. */
+/* Each compressed section claims this size; none exceeds the limit alone. Return their number. */
 static unsigned claim(char *bytes, size_t n, uint64_t n_claimed)
 {
 	CLEANUP(elf_file_freep) struct elf_file *elf = open_elf(bytes, n);
@@ -240,7 +240,7 @@ static void test_sum_of_sections(void **state)
 	assert_false(unpack_limits_passes(elf));
 }
 
-/* Large ones are sane where they pack as debug information does, up to what is sane at all. */
+/* Large sections are plausible if they compress as debug information does, up to the absolute limit. */
 static void test_sums(void **state)
 {
 	const uint64_t mb = 1 << 20;

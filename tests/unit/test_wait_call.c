@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a system call waits for, by arguments made by hand and by this process' own memory. */
+/* Test the wait target of a system call, from made arguments and this process' own memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -130,7 +130,7 @@ static void test_mutex_owner(void **state)
 	(void)state;
 	assert_int_equal(remote_open_process(getpid(), &remote), 0);
 	pthread_mutex_lock(&mutex);
-	/* Held, and nobody waits. */
+	/* Locked, without waiters. */
 	assert_int_equal(wait_call_mutex_owner(&call, remote), 0);
 	assert_int_equal(pthread_create(&waiter, NULL, lock_it, &mutex), 0);
 	for (int i = 0; i < 1000 && owner == 0; i++) {

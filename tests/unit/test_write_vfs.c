@@ -67,7 +67,7 @@ static void test_foreign_files_refuse_a_change(void **state)
 	store_close(store);
 }
 
-/* Of the same user an orphan goes; a link goes, and not what it leads to. */
+/* An orphan of the same user is removed; a link is removed, and its target stays. */
 static void test_orphans_of_our_own_go(void **state)
 {
 	const struct folder *f = *state;
@@ -79,7 +79,7 @@ static void test_orphans_of_our_own_go(void **state)
 	assert_int_equal(ask_samples(f->file, "SELECT count(*) FROM sample")[0], '1');
 }
 
-/* Planted after the look at what is there: SQLite finds it when it opens it, and follows nothing. */
+/* Placed after the check for existing files: SQLite finds it at open, and follows no link. */
 static void test_links_planted_while_it_is_open(void **state)
 {
 	const struct folder *f = *state;
@@ -108,7 +108,7 @@ static void test_files_planted_while_it_is_open(void **state)
 	assert_true(put_batch(store) < 0);
 	store_close(store);
 	assert_true(exists(with(f->file, "-journal")));
-	/* A hard link to something of ours is nothing of the recording's either. */
+	/* A hard link to another file of the user is not part of the recording either. */
 	assert_int_equal(unlink(with(f->file, "-journal")), 0);
 	write_text(with(f->path, "/precious"), "precious");
 	assert_int_equal(store_open(f->file, &store), 0);
@@ -118,7 +118,7 @@ static void test_files_planted_while_it_is_open(void **state)
 	expect_precious(f);
 }
 
-/* Another folder in the place of the one that was opened: all goes on in that one. */
+/* Another folder replaces the opened one: all later steps use the opened one. */
 static void test_the_folder_is_swapped(void **state)
 {
 	const struct folder *f = *state;
