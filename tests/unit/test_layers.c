@@ -19,7 +19,7 @@
 #include "base/util.h"
 
 #define MAX_NAME 512
-#define MAX_USES 24
+#define MAX_USES 32
 
 /*
  * The arrows, lower layers first. A folder uses itself without saying so; what
@@ -36,7 +36,8 @@ static const struct layer {
 	{ "unwind/stitch", { "base", "unwind/native", "unwind/cpython" } },
 	{ "symbolize", { "base" } },
 	{ "src/config", { NULL } },
-	{ "src/agent", { "base", "src/config" } },
+	{ "src/ring", { NULL } },
+	{ "src/agent", { "base", "src/config", "src/ring" } },
 	{ "src/capture", { "base", "src/agent" } },
 	{ "src/catalogue", { "base" } },
 	{ "src/profile", { "base" } },
@@ -57,7 +58,7 @@ static const struct layer {
 
 	{ "src/backtrace", { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/profile" } },
 
-	{ "src/live", { "base", "src/catalogue", "src/backtrace" } },
+	{ "src/live", { "base", "src/catalogue", "src/backtrace", "src/ring" } },
 
 	{ "src/doctor", { "base", "unwind/cpython", "src/capture" } },
 
@@ -66,11 +67,11 @@ static const struct layer {
 	{ "src/probes", { "base", "src/config" } },
 	{ "src/inject", { "base", "unwind/native", "unwind/cpython", "src/agent" } },
 
-	{ "src/cli",
-	  { "base",          "src/profile", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize",
-	    "src/capture",   "src/store",   "src/sql",       "src/export",     "src/report",    "src/pipeline",
-	    "src/backtrace", "src/doctor",  "src/top",       "src/live",       "src/archive",   "src/import",
-	    "src/compare",   "src/inject",  "src/agent",     "src/prompt",     "src/config",    "src/probes" } },
+	{ "src/cli", { "base",       "src/profile",  "unwind/native", "unwind/cpython", "unwind/stitch",
+		       "symbolize",  "src/capture",  "src/store",     "src/sql",        "src/export",
+		       "src/report", "src/pipeline", "src/backtrace", "src/doctor",     "src/top",
+		       "src/live",   "src/archive",  "src/import",    "src/compare",    "src/inject",
+		       "src/agent",  "src/prompt",   "src/config",    "src/probes",     "src/ring" } },
 };
 
 /* Folders of sources: each belongs to a layer. */
