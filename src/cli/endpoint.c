@@ -153,6 +153,10 @@ static int open_process(const char *word, struct endpoint *to)
 				r == -EINVAL ? sqlite3_errmsg(to->db) : strerror(-r));
 	sqlite3_set_authorizer(to->db, forbid_files, NULL);
 	make_title(options.pid, to->title, sizeof to->title);
+	if (live_has_ended(to->live)) {
+		snprintf(to->title, sizeof to->title, "process %ld, which has ended", id);
+		cli_say("process %ld has ended: only the rows that it wrote are left\n", id);
+	}
 	return sqlite3_exec(to->db, "PRAGMA query_only = ON", NULL, NULL, NULL) == SQLITE_OK
 		       ? EXIT_OK
 		       : cli_fail(EXIT_FAILED, "not enough memory");

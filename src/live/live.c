@@ -21,6 +21,7 @@
 #include "base/util.h"
 #include "src/catalogue/catalogue.h"
 #include "src/backtrace/backtrace.h"
+#include "src/live/rings.h"
 #include "src/live/rows.h"
 
 enum { MAX_SENTENCE = 1024 };
@@ -123,7 +124,7 @@ static int read_rows(struct table *table)
 
 	if (place->rows)
 		return 0;
-	r = place->table->read(place->live, &rows);
+	r = place->ring ? live_ring_read(place->live, place->ring, &rows) : place->table->read(place->live, &rows);
 	if (r == 0)
 		r = rows.error;
 	if (r == 0 && rows.n_values % table->n_columns != 0)
@@ -141,10 +142,15 @@ static int read_rows(struct table *table)
 
 /* ---- SQLite's callbacks. Source: sqlite.org/vtab.html ---- */
 
+static const struct catalogue_table *describe(const struct live_place *place)
+{
+	return place->ring ? &place->ring->described : catalogue_find(place->table->schema, place->table->name);
+}
+
 static int connect_table(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **ret, char **error)
 {
 	struct live_place *place = aux;
-	const struct catalogue_table *described = catalogue_find(place->table->schema, place->table->name);
+	const struct catalogue_table *described = describe(place);
 	struct table *table;
 	int code;
 
@@ -282,6 +288,12 @@ static bool has_schema(sqlite3 *db, const char *schema)
 	return sqlite3_db_filename(db, schema) != NULL;
 }
 
+/* A column of a ring may have any name. */
+static bool is_plain(const char *name)
+{
+	return name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")] == '\0';
+}
+
 /* Column lines of the declaration; NULL: out of memory. */
 static char *column_lines(const struct catalogue_table *table)
 {
@@ -290,68 +302,119 @@ static char *column_lines(const struct catalogue_table *table)
 	for (size_t i = 0; i < table->n_columns; i++) {
 		const struct catalogue_column *column = &table->columns[i];
 
-		sqlite3_str_appendf(lines, "  %s %s%s%s -- %s%s%s%s\n", column->name, column->type,
-				    column->not_null ? " NOT NULL" : "", i + 1 < table->n_columns ? "," : "",
-				    column->unit ? "[" : "", column->unit ? column->unit : "", column->unit ? "] " : "",
-				    column->doc);
+		sqlite3_str_appendf(
+			lines, is_plain(column->name) ? "  %w %s%s%s -- %s%s%s%s\n" : "  \"%w\" %s%s%s -- %s%s%s%s\n",
+			column->name, column->type, column->not_null ? " NOT NULL" : "",
+			i + 1 < table->n_columns ? "," : "", column->unit ? "[" : "", column->unit ? column->unit : "",
+			column->unit ? "] " : "", column->doc);
 	}
 	return sqlite3_str_finish(lines);
 }
 
-static int create(struct live *live, const struct live_table *table, const char *module_name)
+static int create(struct live *live, const struct catalogue_table *described, const char *module_name)
 {
-	const struct catalogue_table *described = catalogue_find(table->schema, table->name);
 	char *lines = described ? column_lines(described) : NULL;
 	int r = -ENOMEM;
 
 	if (lines)
-		r = execute(live->db, sqlite3_mprintf("CREATE VIRTUAL TABLE \"%w\".\"%w\" USING %s( -- %s\n%s)",
-						      table->schema, table->name, module_name, described->doc, lines));
+		r = execute(live->db,
+			    sqlite3_mprintf("CREATE VIRTUAL TABLE \"%w\".\"%w\" USING %s( -- %s\n%s)",
+					    described->schema, described->name, module_name, described->doc, lines));
 	sqlite3_free(lines);
 	return r;
 }
 
-static int put_table(struct live *live, const struct live_table *table)
+/* @module_name: of this place only. */
+static int put_place(struct live *live, const struct live_place *from, const char *module_name)
 {
 	struct live_place *place = &live->places[live->n_places++];
-	char name[64];
+	const struct catalogue_table *described;
 	int r = 0;
 
-	*place = (struct live_place){ .live = live, .table = table };
-	snprintf(name, sizeof name, "live_%s_%s", table->schema, table->name);
-	if (sqlite3_create_module_v2(live->db, name, &module, place, NULL) != SQLITE_OK)
+	*place = *from;
+	described = describe(place);
+	if (!described)
+		return -EINVAL;
+	if (sqlite3_create_module_v2(live->db, module_name, &module, place, NULL) != SQLITE_OK)
 		return -ENOMEM;
-	if (!has_schema(live->db, table->schema))
-		r = execute(live->db, sqlite3_mprintf("ATTACH ':memory:' AS \"%w\"", table->schema));
-	return r < 0 ? r : create(live, table, name);
+	if (!has_schema(live->db, described->schema))
+		r = execute(live->db, sqlite3_mprintf("ATTACH ':memory:' AS \"%w\"", described->schema));
+	return r < 0 ? r : create(live, described, module_name);
+}
+
+static int put_table(struct live *live, const struct live_table *table)
+{
+	char name[64];
+
+	if (live->has_ended && !table->outlives_process)
+		return 0;
+	snprintf(name, sizeof name, "live_%s_%s", table->schema, table->name);
+	return put_place(live, &(struct live_place){ .live = live, .table = table }, name);
+}
+
+/* One that SQLite does not take says so, and leaves the others. */
+static int put_ring(struct live *live, size_t n)
+{
+	const struct live_ring *ring = &live->rings.tables[n];
+	char name[64], sentence[MAX_SENTENCE];
+	int r;
+
+	snprintf(name, sizeof name, "live_ring_%zu", n);
+	r = put_place(live, &(struct live_place){ .live = live, .ring = ring }, name);
+	if (r != -EINVAL)
+		return r;
+	snprintf(sentence, sizeof sentence, "the ring %.64s cannot be a table: %.200s", ring->described.name,
+		 sqlite3_errmsg(live->db));
+	live_note(live, sentence);
+	return 0;
+}
+
+static int put_all(struct live *live)
+{
+	size_t n = 0;
+	int r = 0;
+
+	while (live_tables[n])
+		n++;
+	live->places = calloc(n + live->rings.n_tables, sizeof *live->places);
+	if (!live->places)
+		return -ENOMEM;
+	for (size_t i = 0; i < n && r >= 0; i++)
+		r = put_table(live, live_tables[i]);
+	for (size_t i = 0; i < live->rings.n_tables && r >= 0; i++)
+		r = put_ring(live, i);
+	return r;
 }
 
 int live_open(sqlite3 *db, const struct live_options *options, struct live **ret)
 {
 	CLEANUP(live_closep) struct live *live = NULL;
 	struct proc_stat stat;
-	size_t n = 0;
 	int r;
 
-	r = proc_stat_read(options->pid, 0, &stat);
-	if (r < 0)
-		return r;
-	while (live_tables[n])
-		n++;
 	live = calloc(1, sizeof *live);
 	if (!live)
 		return -ENOMEM;
 	live->options = *options;
 	live->db = db;
-	live->places = calloc(n, sizeof *live->places);
-	if (!live->places)
-		return -ENOMEM;
-	for (size_t i = 0; i < n && r >= 0; i++)
-		r = put_table(live, live_tables[i]);
+	r = proc_stat_read(options->pid, 0, &stat);
+	live->has_ended = r == -ESRCH;
+	if (r < 0 && !live->has_ended)
+		return r;
+	r = live_rings_find(live, live->has_ended, &live->rings);
+	if (r == 0 && live->has_ended && live->rings.n_tables == 0)
+		r = -ESRCH;
+	if (r == 0)
+		r = put_all(live);
 	if (r < 0)
 		return r;
 	*ret = TAKE(live);
 	return 0;
+}
+
+bool live_has_ended(const struct live *live)
+{
+	return live->has_ended;
 }
 
 int live_error(const struct live *live)
@@ -365,6 +428,7 @@ void live_close(struct live *live)
 		return;
 	forget(live);
 	free(live->places);
+	live_rings_done(&live->rings);
 	backtrace_session_free(live->session);
 	free(live);
 }

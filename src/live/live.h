@@ -9,6 +9,7 @@
 #define PROBING_LIVE_H
 
 #include <sqlite3.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -24,6 +25,7 @@ struct live_table {
 	 * data; running out of memory is recorded in the rows.
 	 */
 	int (*read)(struct live *live, struct live_rows *rows);
+	bool outlives_process; /* can be read after the process has ended */
 };
 extern const struct live_table *const live_tables[]; /* ends with NULL */
 
@@ -41,14 +43,17 @@ struct live_options {
 enum { LIVE_WHY_BYTES = 256 };
 
 /*
- * live_open - put all tables into a connection.
+ * live_open - put all tables into a connection; of a process that has ended its rings only (src/ring).
  * @db:  of the caller's, in memory; databases are attached to it. Closed before live_close().
  * @ret: ended with live_close().
- * Errors: -ESRCH no such process; -ENOMEM; -EINVAL SQLite refuses (its message says why).
+ * Errors: -ESRCH no such process, and no rings of an ended one; -ENOMEM; -EINVAL SQLite refuses (its message says why).
  */
 int live_open(sqlite3 *db, const struct live_options *options, struct live **ret);
 void live_close(struct live *live);
 void live_closep(struct live **live);
+
+/* Whether the process has ended, and only its rings are left. */
+bool live_has_ended(const struct live *live);
 
 /* Why a table could not be read the last time one was; 0: it could. The statement failed with the sentence. */
 int live_error(const struct live *live);

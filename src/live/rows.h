@@ -49,13 +49,27 @@ void live_result(sqlite3_context *context, const struct live_rows *rows, size_t 
 
 struct backtrace_session;
 
+struct ring_files;
+struct live_ring;
+
+/* Tables that the program of the process writes: rings.h. */
+struct live_rings {
+	struct ring_files *files; /* NULL: none */
+	size_t n_files;
+	struct live_ring *tables;
+	size_t n_tables;
+};
+
 struct live_place {
 	struct live *live;
 	const struct live_table *table;
-	struct live_rows *rows; /* NULL: not read for this statement */
+	const struct live_ring *ring; /* instead of table; NULL */
+	struct live_rows *rows;       /* NULL: not read for this statement */
 };
 
 struct live {
+	struct live_rings rings;
+	bool has_ended;
 	struct live_options options;
 	sqlite3 *db;
 	unsigned n_cursors; /* open ones; while there are any, rows stay in memory */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -16,6 +17,7 @@
 #include "base/util.h"
 #include "src/live/live.h"
 #include "src/live/parse.h"
+#include "src/ring/ring.h"
 
 enum { NO_PROCESS = 0x7ffffff0 };
 
@@ -266,6 +268,104 @@ static void who_is_not_there(void **state)
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
+/* ---- Rings ---- */
+
+static struct ring *make_ring(int folder, const char *name, const struct ring_column *columns, size_t n_columns)
+{
+	const struct ring_description description = {
+		.name = name, .columns = columns, .n_columns = n_columns, .n_rows = 8
+	};
+	struct ring *ring;
+
+	assert_int_equal(ring_create(folder, &description, &ring), 0);
+	return ring;
+}
+
+static void append(struct ring *ring, int64_t a, double b)
+{
+	const struct ring_value values[] = { { .kind = RING_IS_INTEGER, .integer = a },
+					     { .kind = RING_IS_REAL, .real = b } };
+
+	(void)ring_append(ring, values);
+}
+
+/* Rings with names that must not hurt: those of our tables and columns, SQLite's own, quotes. */
+static void make_rings(const char *parent)
+{
+	static const struct ring_column plain[] = { { .name = "epoch", .type = RING_INTEGER },
+						    { .name = "loss", .type = RING_REAL } };
+	static const struct ring_column others[] = { { .name = "Epoch", .type = RING_NUMBER },
+						     { .name = "accuracy", .type = RING_REAL } };
+	static const struct ring_column odd[] = { { .name = "timestamp", .type = RING_INTEGER },
+						  { .name = "a\"b, -- c)", .type = RING_REAL } };
+	const struct ring_retention keep_all = { .days = 1000, .max_bytes = UINT64_MAX };
+	struct ring *logs, *more, *odd_one;
+	int folder;
+
+	assert_int_equal(ring_folder_make(parent, &keep_all, &folder), 0);
+	logs = make_ring(folder, "training_logs", plain, 2);
+	more = make_ring(folder, "training_logs", others, 2);
+	odd_one = make_ring(folder, "backtrace", odd, 2);
+	ring_close(make_ring(folder, "sqlite_schema", odd, 2));
+	ring_close(make_ring(folder, "x\"; DROP TABLE y; --", plain, 2));
+	append(logs, 1, 0.5);
+	append(more, 1, 0.75);
+	append(logs, 2, 0.25);
+	append(odd_one, 7, 1.5);
+	ring_close(logs);
+	ring_close(more);
+	ring_close(odd_one);
+	close(folder);
+}
+
+static void check_rings(struct asked *asked)
+{
+	assert_int_equal(number_of(asked, "SELECT count(*) FROM training_logs"), 3);
+	assert_int_equal(number_of(asked, "SELECT count(loss) FROM python.training_logs"), 2);
+	assert_int_equal(number_of(asked, "SELECT sum(epoch) FROM training_logs WHERE accuracy = 0.75"), 1);
+	assert_int_equal(number_of(asked, "SELECT group_concat(epoch, '') FROM training_logs"), 112);
+	assert_int_equal(
+		number_of(asked,
+			  "SELECT min(timestamp) > unixepoch() - 60 AND max(timestamp) < unixepoch() + 2 AND"
+			  " max(abs(timestamp - (julianday('now') - 2440587.5) * 86400)) < 60 FROM training_logs"),
+		1);
+	assert_int_equal(number_of(asked, "SELECT count(DISTINCT time_ns) FROM training_logs"), 3);
+	assert_int_equal(number_of(asked, "SELECT timestamp_ FROM python.backtrace_ WHERE \"a\"\"b, -- c)\" = 1.5"), 7);
+	assert_int_equal(number_of(asked, "SELECT count(*) FROM python._sqlite_schema"), 0);
+	assert_int_equal(number_of(asked, "SELECT count(*) FROM \"x\"\"; DROP TABLE y; --\""), 0);
+	assert_int_equal(number_of(asked, "SELECT sum(appended) FROM python.rings WHERE name = 'training_logs'"), 3);
+	assert_int_equal(number_of(asked, "SELECT count(*) FROM python.rings"), 5);
+}
+
+static void rings_are_tables(void **state)
+{
+	char parent[] = "/tmp/test-live.XXXXXX", command[128];
+	struct live_options options = { .pid = getpid() };
+	struct asked asked;
+	pid_t child;
+
+	(void)state;
+	assert_non_null(mkdtemp(parent));
+	assert_int_equal(setenv("PROBING_DATA_DIR", parent, 1), 0);
+	child = fork();
+	if (child == 0) {
+		make_rings(parent);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	options.pid = child;
+	assert_int_equal(sqlite3_open(":memory:", &asked.db), SQLITE_OK);
+	assert_int_equal(live_open(asked.db, &options, &asked.live), 0);
+	assert_true(live_has_ended(asked.live));
+	check_rings(&asked);
+	assert_int_equal(sqlite3_prepare_v2(asked.db, "SELECT * FROM cpu.tasks", -1, &(sqlite3_stmt *){ NULL }, NULL),
+			 SQLITE_ERROR); /* nothing else is left of it */
+	asked_close(&asked);
+	snprintf(command, sizeof command, "rm -rf %s", parent);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(unsetenv("PROBING_DATA_DIR"), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -278,6 +378,7 @@ int main(void)
 		cmocka_unit_test(they_tell_of_this_process),
 		cmocka_unit_test(a_statement_sees_one_moment),
 		cmocka_unit_test(who_is_not_there),
+		cmocka_unit_test(rings_are_tables),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

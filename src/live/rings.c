@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: MIT */
+/* rings.c - see rings.h; and python.rings, which describes the files.
+ *
+ * Files of one name are one table: a program may append rows with other columns later, and each set of columns has a file
+ * of its own. A table has all columns of its files. Names come from the process: they are quoted in SQL, and never the name
+ * of another table.
+ */
+#include "src/live/rings.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/proc.h"
+#include "base/util.h"
+#include "src/live/tables.h"
+#include "src/ring/ring.h"
+
+enum {
+	MAX_FILES = 256,
+	MAX_TABLE_COLUMNS = 512,
+	MAX_SENTENCE = 512,
+	MAX_ENVIRONMENT = 1 << 20,
+	N_OWN_COLUMNS = 2, /* timestamp, time_ns */
+};
+
+static const char schema[] = "python";
+
+/* A file, open. */
+struct ring_files {
+	int fd;
+	unsigned long number;               /* in the order of their creation */
+	char name[RING_NAME_BYTES];         /* in the file */
+	struct ring_snapshot snapshot;      /* columns; no rows */
+	uint16_t columns[RING_MAX_COLUMNS]; /* their places in the table */
+};
+
+/* ---- The folder ---- */
+
+/* A number of a line of /proc/PID/status; @is_last: the last one of the line. */
+static long status_number(const char *status, const char *key, int skip, bool is_last, long otherwise)
+{
+	const char *at = proc_status_value(status, key);
+	long value = otherwise;
+	char *end;
+
+	for (int i = 0; at && (is_last || i <= skip); i++) {
+		long next = strtol(at, &end, 10);
+
+		if (end == at || *at == '\n')
+			break;
+		value = next;
+		at = *end == '\n' ? NULL : end;
+	}
+	return value;
+}
+
+/* $PROBING_DATA_DIR of the process. Owned by the caller; NULL: it has none, or it cannot be read. */
+static char *parent_of_process(pid_t pid)
+{
+	static const char variable[] = "PROBING_DATA_DIR=";
+	CLEANUP(freep) char *text = NULL;
+	size_t n;
+
+	if (live_read_file(pid, "environ", MAX_ENVIRONMENT, &text, &n) < 0)
+		return NULL;
+	for (const char *at = text; at < text + n; at += strlen(at) + 1)
+		if (strncmp(at, variable, sizeof variable - 1) == 0 && at[sizeof variable - 1])
+			return strdup(at + sizeof variable - 1);
+	return NULL;
+}
+
+static void note_refusal(struct live *live, int error, const char *parent, uid_t uid)
+{
+	char why[MAX_SENTENCE], sentence[2 * MAX_SENTENCE];
+
+	if (error == -ENOENT)
+		return;
+	ring_folder_explain(error, parent, uid, why, sizeof why);
+	snprintf(sentence, sizeof sentence, "the rings of process %d are not read: %s", (int)live->options.pid, why);
+	live_note(live, sentence);
+}
+
+static int find_running(struct live *live, int *ret)
+{
+	pid_t pid = live->options.pid;
+	CLEANUP(freep) char *status = NULL;
+	CLEANUP(freep) char *parent = parent_of_process(pid);
+	CLEANUP(closep) int root = -1;
+	char path[PROC_PATH_BYTES];
+	uid_t uid;
+	int r;
+
+	if (live_read_file(pid, "status", 1 << 16, &status, NULL) < 0)
+		return -ENOENT;
+	uid = (uid_t)status_number(status, "Uid", 1, false, (long)geteuid());
+	proc_path(pid, "root", path);
+	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC); /* no permission: it is probably ours */
+	r = ring_folder_find(root, parent ? parent : RING_PARENT, uid,
+			     (pid_t)status_number(status, "NSpid", 0, true, pid), ring_start_time(pid), ret);
+	if (r < 0)
+		note_refusal(live, r, parent ? parent : RING_PARENT, uid);
+	return r;
+}
+
+static void closedirp(DIR **folder)
+{
+	if (*folder)
+		closedir(*folder);
+}
+
+/* For root: whichever user's process it was. */
+static int find_of_any_user(const char *parent, pid_t pid, int *ret)
+{
+	CLEANUP(closedirp) DIR *list = opendir(parent);
+	struct dirent *entry;
+	unsigned uid;
+
+	while (list && (entry = readdir(list)) != NULL)
+		if (sscanf(entry->d_name, "probing-%u", &uid) == 1 &&
+		    ring_folder_find(-1, parent, uid, pid, 0, ret) == 0)
+			return 0;
+	return -ENOENT;
+}
+
+static int find_ended(struct live *live, int *ret)
+{
+	const char *own = getenv("PROBING_DATA_DIR");
+	const char *const parents[] = { own && own[0] ? own : RING_PARENT, RING_PARENT };
+	int r = -ENOENT;
+
+	for (size_t i = 0; i < N_ELEMENTS(parents) && r < 0; i++) {
+		r = ring_folder_find(-1, parents[i], geteuid(), live->options.pid, 0, ret);
+		if (r < 0)
+			note_refusal(live, r, parents[i], geteuid());
+		if (r == -ENOENT && geteuid() == 0)
+			r = find_of_any_user(parents[i], live->options.pid, ret);
+	}
+	return r;
+}
+
+/* ---- Files ---- */
+
+struct finding {
+	struct live *live;
+	struct live_rings *rings;
+	size_t allocated;
+	bool is_full;
+};
+
+static void note_file(struct live *live, const char *file, int error)
+{
+	char sentence[MAX_SENTENCE];
+
+	snprintf(sentence, sizeof sentence, "a ring of process %d is not read: %.64s %s", (int)live->options.pid, file,
+		 error == -EPROTONOSUPPORT ? "is of another version of probing" : "is damaged");
+	live_note(live, sentence);
+}
+
+static int add_file(void *data, const char *file, int fd)
+{
+	struct finding *finding = data;
+	struct live_rings *rings = finding->rings;
+	struct ring_files *one;
+	struct ring_snapshot snapshot;
+	struct ring_source source;
+	int r;
+
+	if (rings->n_files == MAX_FILES) {
+		finding->is_full = true;
+		return 0;
+	}
+	r = ring_source_file(fd, &source);
+	if (r == 0)
+		r = ring_describe(&source, &snapshot);
+	if (r < 0) {
+		note_file(finding->live, file, r);
+		return 0;
+	}
+	r = grow(&rings->files, rings->n_files, &finding->allocated, sizeof *rings->files);
+	if (r < 0)
+		return r;
+	one = &rings->files[rings->n_files];
+	*one = (struct ring_files){ .snapshot = snapshot };
+	one->number = strtoul(file, NULL, 10);
+	one->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (one->fd < 0)
+		return -errno;
+	snprintf(one->name, sizeof one->name, "%s", snapshot.name);
+	rings->n_files++;
+	return 0;
+}
+
+/* By name, and the older ones first: the table's columns come in the order in which the program used them. */
+static int compare_files(const void *a, const void *b)
+{
+	const struct ring_files *one = a, *other = b;
+	int order = sqlite3_stricmp(one->name, other->name);
+
+	if (order != 0)
+		return order;
+	return (one->number > other->number) - (one->number < other->number);
+}
+
+/* ---- Tables ---- */
+
+/* A name that no table of ours has, and SQLite has not reserved. Owned by the caller. */
+static char *table_name(const char *name)
+{
+	const char *before = sqlite3_strnicmp(name, "sqlite_", 7) == 0 ? "_" : "";
+	char *made;
+
+	return asprintf(&made, "%s%s%s", before, name, catalogue_find(schema, name) ? "_" : "") < 0 ? NULL : made;
+}
+
+static const char *type_name(enum ring_type type)
+{
+	return type == RING_INTEGER ? "INTEGER" : type == RING_REAL ? "REAL" : type == RING_TEXT ? "TEXT" : "ANY";
+}
+
+static int add_column(struct catalogue_column *columns, size_t *n_columns, const char *name, enum ring_type type,
+		      uint16_t *ret)
+{
+	const char *after = sqlite3_stricmp(name, columns[0].name) == 0 || sqlite3_stricmp(name, columns[1].name) == 0
+				    ? "_"
+				    : "";
+	char *made;
+
+	if (asprintf(&made, "%s%s", name, after) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < *n_columns; i++)
+		if (sqlite3_stricmp(columns[i].name, made) == 0) {
+			if (strcmp(columns[i].type, type_name(type)) != 0)
+				columns[i].type = "ANY";
+			*ret = (uint16_t)i;
+			free(made);
+			return 0;
+		}
+	if (*n_columns == MAX_TABLE_COLUMNS) {
+		*ret = UINT16_MAX;
+		free(made);
+		return 0;
+	}
+	columns[*n_columns] = (struct catalogue_column){ .name = made, .type = type_name(type), .doc = "" };
+	*ret = (uint16_t)(*n_columns)++;
+	return 0;
+}
+
+static int make_columns(struct ring_files *files, size_t n_files, struct live_ring *ret)
+{
+	static const struct catalogue_column own[N_OWN_COLUMNS] = {
+		{ .name = "timestamp",
+		  .type = "REAL",
+		  .unit = "seconds since 1970",
+		  .doc = "when the row was appended",
+		  .not_null = true },
+		{ .name = "time_ns",
+		  .type = "INTEGER HIDDEN",
+		  .unit = "ns",
+		  .doc = "the same, CLOCK_MONOTONIC",
+		  .not_null = false },
+	};
+	struct catalogue_column *columns = calloc(MAX_TABLE_COLUMNS, sizeof *columns);
+	int r = columns ? 0 : -ENOMEM;
+
+	if (r < 0)
+		return r;
+	memcpy(columns, own, sizeof own);
+	ret->described.columns = columns;
+	ret->described.n_columns = N_OWN_COLUMNS;
+	for (size_t i = 0; i < n_files; i++)
+		for (size_t j = 0; j < files[i].snapshot.n_columns && r == 0; j++)
+			r = add_column(columns, &ret->described.n_columns, files[i].snapshot.columns[j].name,
+				       files[i].snapshot.columns[j].type, &files[i].columns[j]);
+	return r;
+}
+
+static int make_tables(struct live_rings *rings)
+{
+	size_t allocated = 0;
+	int r = 0;
+
+	qsort(rings->files, rings->n_files, sizeof *rings->files, compare_files);
+	for (size_t i = 0, n; i < rings->n_files && r == 0; i += n) {
+		struct live_ring *table;
+
+		for (n = 1;
+		     i + n < rings->n_files && sqlite3_stricmp(rings->files[i].name, rings->files[i + n].name) == 0;)
+			n++;
+		r = grow(&rings->tables, rings->n_tables, &allocated, sizeof *rings->tables);
+		if (r < 0)
+			return r;
+		table = &rings->tables[rings->n_tables++];
+		*table = (struct live_ring){ .files = rings->files + i, .n_files = n };
+		table->described = (struct catalogue_table){ .schema = schema, .doc = "", .kind = CATALOGUE_VIRTUAL };
+		table->described.name = table_name(rings->files[i].name);
+		r = table->described.name ? make_columns(rings->files + i, n, table) : -ENOMEM;
+	}
+	return r;
+}
+
+int live_rings_find(struct live *live, bool has_ended, struct live_rings *ret)
+{
+	struct live_rings rings = { 0 };
+	struct finding finding = { .live = live, .rings = &rings };
+	CLEANUP(closep) int folder = -1;
+	int r;
+
+	r = has_ended ? find_ended(live, &folder) : find_running(live, &folder);
+	r = r < 0 ? 0 : ring_folder_each(folder, add_file, &finding);
+	if (finding.is_full)
+		live_note(live, "the process has more than 256 rings: the others are not read");
+	if (r == 0)
+		r = make_tables(&rings);
+	if (r < 0)
+		live_rings_done(&rings);
+	else
+		*ret = rings;
+	return r;
+}
+
+void live_rings_done(struct live_rings *rings)
+{
+	for (size_t i = 0; i < rings->n_tables; i++) {
+		struct catalogue_table *described = &rings->tables[i].described;
+
+		for (size_t j = N_OWN_COLUMNS; j < described->n_columns; j++)
+			free((char *)(uintptr_t)described->columns[j].name);
+		free((struct catalogue_column *)(uintptr_t)described->columns);
+		free((char *)(uintptr_t)described->name);
+	}
+	for (size_t i = 0; i < rings->n_files; i++)
+		close(rings->files[i].fd);
+	free(rings->tables);
+	free(rings->files);
+	*rings = (struct live_rings){ 0 };
+}
+
+/* ---- Rows ---- */
+
+struct place_of_row {
+	uint64_t time_ns;
+	uint32_t file, row;
+};
+
+static int older_first(const void *a, const void *b)
+{
+	const struct place_of_row *one = a, *other = b;
+
+	if (one->time_ns != other->time_ns)
+		return one->time_ns < other->time_ns ? -1 : 1;
+	if (one->file != other->file)
+		return one->file < other->file ? -1 : 1;
+	return (one->row > other->row) - (one->row < other->row);
+}
+
+static void put_value(struct live_rows *rows, const struct ring_value *value)
+{
+	switch (value->kind) {
+	case RING_IS_INTEGER:
+		live_integer(rows, value->integer);
+		break;
+	case RING_IS_REAL:
+		live_real(rows, value->real);
+		break;
+	case RING_IS_TEXT:
+		live_bytes(rows, value->text, value->n_text);
+		break;
+	default:
+		live_null(rows);
+	}
+}
+
+static void put_row(struct live_rows *rows, const struct live_ring *ring, const struct ring_snapshot *snapshot,
+		    const struct place_of_row *at)
+{
+	const struct ring_files *file = &ring->files[at->file];
+	struct ring_value values[MAX_TABLE_COLUMNS] = { 0 };
+
+	for (size_t i = 0; i < snapshot->n_columns && i < file->snapshot.n_columns; i++)
+		if (file->columns[i] < ring->described.n_columns)
+			ring_cell(snapshot, at->row, i, &values[file->columns[i]]);
+	live_real(rows, ((double)at->time_ns + (double)snapshot->realtime_offset_ns) / 1e9);
+	live_integer(rows, (int64_t)at->time_ns);
+	for (size_t i = N_OWN_COLUMNS; i < ring->described.n_columns; i++)
+		put_value(rows, &values[i]);
+}
+
+static int put_rows(struct live_rows *rows, const struct live_ring *ring, const struct ring_snapshot *snapshots)
+{
+	CLEANUP(freep) struct place_of_row *order = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < ring->n_files; i++)
+		n += snapshots[i].n_rows;
+	order = calloc(n + 1, sizeof *order);
+	if (!order)
+		return -ENOMEM;
+	n = 0;
+	for (uint32_t i = 0; i < ring->n_files; i++)
+		for (uint32_t row = 0; row < snapshots[i].n_rows; row++)
+			order[n++] = (struct place_of_row){ ring_row_time_ns(&snapshots[i], row), i, row };
+	if (ring->n_files > 1)
+		qsort(order, n, sizeof *order, older_first);
+	for (size_t i = 0; i < n; i++)
+		put_row(rows, ring, &snapshots[order[i].file], &order[i]);
+	return 0;
+}
+
+/* What the program has put in vain is said, not only counted. */
+static void note_losses(struct live *live, const struct live_ring *ring, const struct ring_snapshot *snapshots)
+{
+	unsigned long long n_dropped = 0, n_unfit = 0;
+	char sentence[MAX_SENTENCE];
+
+	for (size_t i = 0; i < ring->n_files; i++) {
+		n_dropped += snapshots[i].dropped;
+		n_unfit += snapshots[i].unfit;
+	}
+	if (n_dropped + n_unfit == 0)
+		return;
+	snprintf(sentence, sizeof sentence,
+		 "%.64s: %llu values are NULL, as their columns have another type; %llu rows were dropped",
+		 ring->described.name, n_unfit, n_dropped);
+	live_note(live, sentence);
+}
+
+static int read_file_rows(struct live *live, const struct ring_files *file, struct ring_snapshot *ret)
+{
+	struct ring_source source;
+	int r;
+
+	r = ring_source_file(file->fd, &source);
+	if (r == 0)
+		r = ring_read(&source, ret);
+	if (r == -EBADMSG || r == -ENODATA)
+		snprintf(live->why, sizeof live->why, "the ring %.64s of process %d is damaged", file->name,
+			 (int)live->options.pid);
+	return r;
+}
+
+int live_ring_read(struct live *live, const struct live_ring *ring, struct live_rows *rows)
+{
+	struct ring_snapshot *snapshots = calloc(ring->n_files, sizeof *snapshots);
+	int r = snapshots ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < ring->n_files && r == 0; i++)
+		r = read_file_rows(live, &ring->files[i], &snapshots[i]);
+	if (r == 0)
+		r = put_rows(rows, ring, snapshots);
+	if (r == 0)
+		note_losses(live, ring, snapshots);
+	for (size_t i = 0; snapshots && i < ring->n_files; i++)
+		ring_snapshot_done(&snapshots[i]);
+	free(snapshots);
+	return r;
+}
+
+/* ---- python.rings ---- */
+
+static void put_file(struct live_rows *rows, const struct ring_files *file, const struct ring_snapshot *now)
+{
+	uint64_t n_window = MIN(now->head, now->n_slots);
+
+	live_bytes(rows, file->name, strlen(file->name));
+	live_integer(rows, (int64_t)now->n_columns);
+	live_integer(rows, (int64_t)now->n_slots);
+	live_integer(rows, (int64_t)now->n_rows);
+	live_integer(rows, (int64_t)(now->head - now->skipped));
+	live_integer(rows, (int64_t)(now->head - n_window));
+	live_integer(rows, (int64_t)now->skipped);
+	live_integer(rows, (int64_t)now->dropped);
+	live_integer(rows, (int64_t)now->unfit);
+	live_integer(rows, (int64_t)now->stuck);
+}
+
+static int read_rings(struct live *live, struct live_rows *rows)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < live->rings.n_files && r == 0; i++) {
+		struct ring_snapshot snapshot;
+
+		r = read_file_rows(live, &live->rings.files[i], &snapshot);
+		if (r < 0)
+			break;
+		put_file(rows, &live->rings.files[i], &snapshot);
+		ring_snapshot_done(&snapshot);
+	}
+	return r;
+}
+
+const struct live_table live_python_rings = {
+	.schema = "python",
+	.name = "rings",
+	.read = read_rings,
+	.outlives_process = true,
+};
