@@ -7,15 +7,22 @@
     probing.query("SELECT run, count(*) FROM sample GROUP BY run", ["a.db", "b.db"])
     probing.query("SELECT * FROM python.backtrace", 4242)                          # a process
 
+    probing.log(epoch=1, loss=0.5)          # rows about this program, for probing to read from outside: docs/rings.md
+    with probing.span("load"): ...
+    probing.event("restart", reason="nan")
+
 query() runs the program 'probing', so whatever that can be asked can be asked here, and nothing of it is loaded
 into this process. connect() is Python's own sqlite3 with probing's extension in it.
 
 CPython 3.8 or newer; nothing but the standard library is needed. Where pandas can be imported, query() answers
 with a DataFrame.
 """
-_PLACES = {"Error": "_binary", "binary": "_binary", "connect": "_connect", "query": "_query"}
+_PLACES = {
+    "Error": "_binary", "binary": "_binary", "connect": "_connect", "query": "_query",
+    "ExternalTable": "_rows", "event": "_rows", "log": "_rows", "span": "_rows", "step": "_rows", "table": "_rows",
+}
 
-__all__ = ["Error", "binary", "connect", "query"]
+__all__ = ["Error", "ExternalTable", "binary", "connect", "event", "log", "query", "span", "step", "table"]
 
 
 # The start hook (_start.py) imports this package into programs that use none of these: each comes when it is first used (PEP 562).

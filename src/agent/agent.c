@@ -12,6 +12,7 @@
 
 #include "src/agent/private.h"
 #include "src/agent/python.h"
+#include "src/agent/rows.h"
 #include "src/agent/sampler.h"
 #include "src/agent/worker.h"
 
@@ -106,6 +107,7 @@ static void begin_child(void)
 	int saved = errno;
 
 	child_starts = follows_forks();
+	rows_fork();
 	worker_reset();
 	sampler_reset();
 	agent.listener = agent.worker = 0;
@@ -178,6 +180,7 @@ __attribute__((visibility("default"))) int probing_agent_start(uint32_t options)
 		(void)worker_stop();
 		return give_up("it cannot have another thread", r);
 	}
+	(void)python_call_soon(rows_offer); /* refused: the next evaluation does it */
 	return 0;
 }
 

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "src/agent/rows.h"
+
 typedef struct object object; /* PyObject */
 typedef object *call(object *self, object *argument);
 
@@ -344,6 +346,7 @@ void python_evaluate(const char *code, size_t n_bytes, const struct python_side 
 	object *run = write ? py.DictGet(space, "run") : NULL;
 	bool may_be_pending = false;
 
+	rows_offer_once();
 	side = in;
 	if (run && call_ours(space, "begin", write)) {
 		in->allow_interrupts(true);

@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: MIT */
+/* rows.c - see rows.h.
+ *
+ * A row's values are converted first, which may run code of the program (__index__, __float__); then the ring is looked up,
+ * and the row appended without calling into the interpreter. So a ring cannot be dropped under a row that is being written:
+ * the interpreter's lock is held in between. Without such a lock (free-threaded builds) dropped rings stay mapped.
+ */
+#include "src/agent/rows.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "src/agent/private.h"
+#include "src/ring/ring.h"
+
+typedef struct object object; /* PyObject */
+typedef object *call(object *self, object *arguments);
+
+/* PyMethodDef, part of the stable ABI (PEP 384). */
+struct method {
+	const char *name;
+	call *function;
+	int flags;
+	const char *text;
+};
+enum { METHOD_ARGUMENTS = 1 /* METH_VARARGS */ };
+
+/* Source: Doc/c-api of CPython 3.6 to 3.15. */
+static struct {
+	const char *(*GetVersion)(void);
+	ssize_t (*TupleSize)(object *);
+	object *(*TupleItem)(object *, ssize_t);
+	object *(*Type)(object *);
+	int (*IsInstance)(object *, object *);
+	long long (*AsLong)(object *, int *);
+	double (*AsDouble)(object *);
+	const char *(*AsText)(object *, ssize_t *);
+	object *(*Index)(object *);
+	object *(*FromLong)(long long);
+	object *(*FromDouble)(double);
+	object *(*FromText)(const char *, ssize_t, const char *);
+	object *(*ListNew)(ssize_t);
+	int (*ListAppend)(object *, object *);
+	object *(*ListTuple)(object *);
+	object *(*CapsuleNew)(void *, const char *, void *);
+	void *(*CapsulePointer)(object *, const char *);
+	object *(*Callable)(struct method *, object *, object *);
+	object *(*CallObjects)(object *, ...);
+	object *(*BuildValue)(const char *, ...);
+	object *(*Attribute)(object *, const char *);
+	object *(*Modules)(void);
+	object *(*DictGet)(object *, const char *);
+	int (*SysSet)(const char *, object *);
+	object *(*Error)(void);
+	void (*ErrorClear)(void);
+	int (*IsError)(object *);
+	void (*Forget)(object *);
+	object *none, *long_type, *float_type, *text_type;
+	object **exception;
+} py;
+
+static const struct {
+	const char *name;
+	void *to;
+} functions[] = {
+	{ "Py_GetVersion", &py.GetVersion },
+	{ "PyTuple_Size", &py.TupleSize },
+	{ "PyTuple_GetItem", &py.TupleItem },
+	{ "PyObject_Type", &py.Type },
+	{ "PyObject_IsInstance", &py.IsInstance },
+	{ "PyLong_AsLongLongAndOverflow", &py.AsLong },
+	{ "PyFloat_AsDouble", &py.AsDouble },
+	{ "PyUnicode_AsUTF8AndSize", &py.AsText },
+	{ "PyNumber_Index", &py.Index },
+	{ "PyLong_FromLongLong", &py.FromLong },
+	{ "PyFloat_FromDouble", &py.FromDouble },
+	{ "PyUnicode_DecodeUTF8", &py.FromText },
+	{ "PyList_New", &py.ListNew },
+	{ "PyList_Append", &py.ListAppend },
+	{ "PyList_AsTuple", &py.ListTuple },
+	{ "PyCapsule_New", &py.CapsuleNew },
+	{ "PyCapsule_GetPointer", &py.CapsulePointer },
+	{ "PyCFunction_NewEx", &py.Callable },
+	{ "PyObject_CallFunctionObjArgs", &py.CallObjects },
+	{ "Py_BuildValue", &py.BuildValue },
+	{ "PyObject_GetAttrString", &py.Attribute },
+	{ "PyImport_GetModuleDict", &py.Modules },
+	{ "PyDict_GetItemString", &py.DictGet },
+	{ "PySys_SetObject", &py.SysSet },
+	{ "PyErr_Occurred", &py.Error },
+	{ "PyErr_Clear", &py.ErrorClear },
+	{ "PyErr_ExceptionMatches", &py.IsError },
+	{ "Py_DecRef", &py.Forget },
+	{ "_Py_NoneStruct", &py.none },
+	{ "PyLong_Type", &py.long_type },
+	{ "PyFloat_Type", &py.float_type },
+	{ "PyUnicode_Type", &py.text_type },
+	{ "PyExc_Exception", &py.exception },
+};
+
+static bool find_functions(void)
+{
+	static bool is_found;
+
+	for (size_t i = 0; i < sizeof functions / sizeof functions[0] && !is_found; i++) {
+		void *found = dlsym(RTLD_DEFAULT, functions[i].name);
+
+		if (!found)
+			return false;
+		memcpy(functions[i].to, &found, sizeof found);
+	}
+	is_found = true;
+	return true;
+}
+
+static void forget(object **pointer)
+{
+	if (*pointer)
+		py.Forget(*pointer);
+}
+#define OWNED __attribute__((cleanup(forget))) object *
+
+/* ---- Rings ---- */
+
+enum { MAX_TABLES = 1024, MAX_WHY = 384, MB = 1 << 20, MAX_ENDED_MB = 256 };
+
+static const double default_days = 1;
+
+/* What a builtin has for its self; never freed. */
+struct table {
+	struct ring *ring; /* NULL: dropped */
+	uint32_t n_forks;  /* of the process that created it */
+	char name[RING_NAME_BYTES];
+	char names[RING_MAX_COLUMNS][RING_COLUMN_BYTES];
+	struct ring_column columns[RING_MAX_COLUMNS];
+	struct ring_description description;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of creating and dropping */
+static uint32_t n_forks;
+static unsigned n_tables;
+static bool child_writes;
+
+static bool is_on(void)
+{
+	uint32_t status = __atomic_load_n(&agent.status, __ATOMIC_RELAXED);
+
+	return status == AGENT_ARMED || status == AGENT_STARTING || child_writes;
+}
+
+void rows_fork(void)
+{
+	const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+
+	child_writes = is_on();
+	lock = unlocked; /* a thread that is not here may have had it */
+	n_forks++;
+}
+
+static const char *parent_folder(void)
+{
+	const char *parent = getenv("PROBING_DATA_DIR");
+
+	return parent && parent[0] ? parent : RING_PARENT;
+}
+
+static int open_folder(int *ret)
+{
+	struct ring_retention retention = { .days = default_days, .max_bytes = (uint64_t)MAX_ENDED_MB * MB };
+
+	(void)config_number(&agent.config, &config_retention_days, &retention.days);
+	return ring_folder_make(parent_folder(), &retention, ret);
+}
+
+/* With the lock. */
+static int create_ring(struct table *table)
+{
+	int folder, r;
+
+	r = open_folder(&folder);
+	if (r < 0)
+		return r;
+	r = ring_create(folder, &table->description, &table->ring);
+	close(folder);
+	table->n_forks = n_forks;
+	return r;
+}
+
+/* The ring of this process; NULL: there is none. A forked child leaves its parent's alone. */
+static struct ring *ring_of(struct table *table)
+{
+	struct ring *ring = __atomic_load_n(&table->ring, __ATOMIC_ACQUIRE);
+
+	if (!ring || table->n_forks == n_forks)
+		return ring;
+	pthread_mutex_lock(&lock);
+	if (table->n_forks != n_forks) {
+		table->ring = NULL;
+		if (create_ring(table) < 0)
+			table->n_forks = n_forks;
+	}
+	ring = table->ring;
+	pthread_mutex_unlock(&lock);
+	return ring;
+}
+
+/* ---- Values ---- */
+
+static object *none(void)
+{
+	return py.BuildValue("");
+}
+
+static bool is_of(object *value, object *type)
+{
+	object *its = py.Type(value);
+
+	if (its)
+		py.Forget(its);
+	return its == type;
+}
+
+static void take_real(object *value, struct ring_value *ret)
+{
+	double real = py.AsDouble(value);
+
+	if (real != -1 || !py.Error())
+		*ret = (struct ring_value){ .kind = RING_IS_REAL, .real = real };
+}
+
+static void take_integer(object *value, struct ring_value *ret)
+{
+	int overflow = 0;
+	long long integer = py.AsLong(value, &overflow);
+
+	if (overflow)
+		take_real(value, ret);
+	else if (integer != -1 || !py.Error())
+		*ret = (struct ring_value){ .kind = RING_IS_INTEGER, .integer = integer };
+}
+
+static void take_text(object *value, struct ring_value *ret)
+{
+	ssize_t n;
+	const char *text = py.AsText(value, &n);
+
+	if (text)
+		*ret = (struct ring_value){ .kind = RING_IS_TEXT, .text = text, .n_text = (size_t)n };
+}
+
+/* Scalars of NumPy and torch, Decimal, bool: by __index__, else by __float__. */
+static void take_other(object *value, struct ring_value *ret)
+{
+	OWNED index = NULL;
+
+	if (py.IsInstance(value, py.text_type) > 0) {
+		take_text(value, ret);
+		return;
+	}
+	index = py.Error() ? NULL : py.Index(value);
+	if (index) {
+		take_integer(index, ret);
+		return;
+	}
+	if (py.Error() && !py.IsError(*py.exception))
+		return;
+	py.ErrorClear();
+	take_real(value, ret);
+}
+
+/*
+ * False: an exception is set that is not ours to clear (KeyboardInterrupt).
+ * @ret: a text borrows from the value. @n_unfit: counts those that are no value of a ring, which become NULL.
+ */
+static bool convert(object *value, struct ring_value *ret, unsigned *n_unfit)
+{
+	*ret = (struct ring_value){ .kind = RING_NULL };
+	if (value == py.none)
+		return true;
+	if (is_of(value, py.float_type))
+		take_real(value, ret);
+	else if (is_of(value, py.long_type))
+		take_integer(value, ret);
+	else if (is_of(value, py.text_type))
+		take_text(value, ret);
+	else
+		take_other(value, ret);
+	if (py.Error()) {
+		if (!py.IsError(*py.exception))
+			return false;
+		py.ErrorClear();
+	}
+	*n_unfit += ret->kind == RING_NULL;
+	return true;
+}
+
+/* ---- append(*values): a value too few is NULL, one too many is counted ---- */
+
+static object *append(object *self, object *arguments)
+{
+	struct table *table = py.CapsulePointer(self, NULL);
+	ssize_t n = py.TupleSize(arguments), n_columns = (ssize_t)table->description.n_columns;
+	struct ring_value values[RING_MAX_COLUMNS];
+	unsigned n_unfit = n > n_columns ? (unsigned)(n - n_columns) : 0;
+	struct ring *ring;
+
+	if (!is_on())
+		return none();
+	for (ssize_t i = 0; i < n_columns; i++) {
+		if (i >= n)
+			values[i].kind = RING_NULL;
+		else if (!convert(py.TupleItem(arguments, i), &values[i], &n_unfit))
+			return NULL;
+	}
+	ring = ring_of(table);
+	if (ring) {
+		(void)ring_append(ring, values);
+		if (n_unfit > 0)
+			ring_count_unfit(ring, n_unfit);
+	}
+	return none();
+}
+
+/* ---- take(n): the newest rows, (seconds since 1970, values...) each; n < 0: all ---- */
+
+static object *object_of(const struct ring_value *value)
+{
+	switch (value->kind) {
+	case RING_IS_INTEGER:
+		return py.FromLong(value->integer);
+	case RING_IS_REAL:
+		return py.FromDouble(value->real);
+	case RING_IS_TEXT:
+		return py.FromText(value->text, (ssize_t)value->n_text, "replace");
+	default:
+		return none();
+	}
+}
+
+static bool put(object *list, object *owned)
+{
+	bool is_put = owned && py.ListAppend(list, owned) == 0;
+
+	forget(&owned);
+	return is_put;
+}
+
+static object *row_of(const struct ring_snapshot *snapshot, size_t row)
+{
+	double time_ns = (double)ring_row_time_ns(snapshot, row) + (double)snapshot->realtime_offset_ns;
+	OWNED list = py.ListNew(0);
+	bool is_whole = list && put(list, py.FromDouble(time_ns / 1e9));
+
+	for (size_t i = 0; i < snapshot->n_columns && is_whole; i++) {
+		struct ring_value value;
+
+		ring_cell(snapshot, row, i, &value);
+		is_whole = put(list, object_of(&value));
+	}
+	return is_whole ? py.ListTuple(list) : NULL;
+}
+
+static object *take(object *self, object *arguments)
+{
+	struct ring *ring = ring_of(py.CapsulePointer(self, NULL));
+	struct ring_value wanted = { .kind = RING_NULL };
+	struct ring_snapshot snapshot = { 0 };
+	struct ring_source source;
+	object *list = py.ListNew(0);
+	unsigned n_unfit = 0;
+	size_t first = 0;
+
+	if (!list || !ring)
+		return list;
+	if (py.TupleSize(arguments) > 0 && !convert(py.TupleItem(arguments, 0), &wanted, &n_unfit)) {
+		forget(&list);
+		return NULL;
+	}
+	ring_source_own(ring, &source);
+	if (ring_read(&source, &snapshot) < 0)
+		return list;
+	if (wanted.kind == RING_IS_INTEGER && wanted.integer >= 0 && (uint64_t)wanted.integer < snapshot.n_rows)
+		first = snapshot.n_rows - (size_t)wanted.integer;
+	for (size_t row = first; row < snapshot.n_rows && list; row++)
+		if (!put(list, row_of(&snapshot, row))) {
+			forget(&list);
+			list = NULL;
+		}
+	ring_snapshot_done(&snapshot);
+	return list;
+}
+
+/* ---- drop() ---- */
+
+static bool is_free_threaded(void)
+{
+	return strstr(py.GetVersion(), "free-threading") != NULL;
+}
+
+static object *drop(object *self, object *arguments)
+{
+	struct table *table = py.CapsulePointer(self, NULL);
+	struct ring *ring;
+	int folder;
+
+	(void)arguments;
+	pthread_mutex_lock(&lock);
+	ring = table->ring;
+	__atomic_store_n(&table->ring, NULL, __ATOMIC_RELEASE);
+	if (ring && table->n_forks == n_forks && open_folder(&folder) == 0) {
+		(void)ring_remove(ring, folder); /* somebody has removed it already: that is what was wanted */
+		close(folder);
+		if (!is_free_threaded())
+			ring_close(ring);
+	}
+	pthread_mutex_unlock(&lock);
+	return none();
+}
+
+/* ---- open(name, n_rows, names, types, bytes) ---- */
+
+static bool copy_text(object *from, char *to, size_t n_bytes)
+{
+	struct ring_value value;
+	unsigned n_unfit = 0;
+
+	if (!convert(from, &value, &n_unfit) || value.kind != RING_IS_TEXT || value.n_text >= n_bytes)
+		return false;
+	memcpy(to, value.text, value.n_text);
+	to[value.n_text] = '\0';
+	return true;
+}
+
+static int64_t number_at(object *tuple, ssize_t i)
+{
+	object *item = py.TupleItem(tuple, i);
+	struct ring_value value = { .kind = RING_NULL };
+	unsigned n_unfit = 0;
+
+	if (!item || !convert(item, &value, &n_unfit) || value.kind != RING_IS_INTEGER)
+		return 0;
+	return value.integer;
+}
+
+static bool fill(struct table *table, object *arguments)
+{
+	object *names = py.TupleItem(arguments, 2), *types = py.TupleItem(arguments, 3),
+	       *bytes = py.TupleItem(arguments, 4);
+	ssize_t n = py.TupleSize(names);
+
+	if (n > RING_MAX_COLUMNS || !copy_text(py.TupleItem(arguments, 0), table->name, sizeof table->name))
+		return false;
+	for (ssize_t i = 0; i < n; i++) {
+		if (!copy_text(py.TupleItem(names, i), table->names[i], sizeof table->names[i]))
+			return false;
+		table->columns[i] = (struct ring_column){ .name = table->names[i],
+							  .type = (enum ring_type)number_at(types, i),
+							  .bytes = (uint32_t)number_at(bytes, i) };
+	}
+	table->description = (struct ring_description){ .name = table->name,
+							.columns = table->columns,
+							.n_columns = (size_t)n,
+							.n_rows = (uint64_t)number_at(arguments, 1) };
+	return true;
+}
+
+/* Why there is no ring; "": there is one. */
+static void begin_table(struct table *table, object *arguments, char why[MAX_WHY])
+{
+	int r = -1;
+
+	why[0] = '\0';
+	if (!fill(table, arguments)) {
+		snprintf(why, MAX_WHY, "a name is too long, or there are more than %d columns", RING_MAX_COLUMNS);
+		return;
+	}
+	pthread_mutex_lock(&lock);
+	if (n_tables < MAX_TABLES) {
+		n_tables++;
+		r = create_ring(table);
+		if (r < 0)
+			ring_folder_explain(r, parent_folder(), geteuid(), why, MAX_WHY);
+	} else {
+		snprintf(why, MAX_WHY, "the process has had %d tables already", MAX_TABLES);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static struct method methods[] = { { "append", append, METHOD_ARGUMENTS, NULL },
+				   { "take", take, METHOD_ARGUMENTS, NULL },
+				   { "drop", drop, METHOD_ARGUMENTS, NULL } };
+
+static object *make_builtins(struct table *table)
+{
+	OWNED self = py.CapsuleNew(table, NULL, NULL);
+	OWNED list = py.ListNew(0);
+	bool is_whole = self && list;
+
+	for (size_t i = 0; i < sizeof methods / sizeof methods[0] && is_whole; i++)
+		is_whole = put(list, py.Callable(&methods[i], self, NULL));
+	return is_whole ? py.ListTuple(list) : NULL;
+}
+
+/* The package gives what is expected here; anything else is its mistake, and Python's error. */
+static object *open_table(object *self, object *arguments)
+{
+	struct table *table;
+	char why[MAX_WHY];
+
+	(void)self;
+	if (!is_on())
+		return none();
+	table = calloc(1, sizeof *table);
+	if (!table)
+		return py.BuildValue("s", "there is no memory");
+	begin_table(table, arguments, why);
+	if (table->ring)
+		return make_builtins(table);
+	free(table);
+	if (py.Error()) {
+		if (!py.IsError(*py.exception))
+			return NULL;
+		py.ErrorClear();
+	}
+	return py.BuildValue("s", why);
+}
+
+/* ---- The offer ---- */
+
+#define OFFER "_probing_rings" /* in sys */
+
+static struct method open_method = { "open", open_table, METHOD_ARGUMENTS, NULL };
+
+static void hand_to_package(object *offered)
+{
+	object *package = py.DictGet(py.Modules(), "probing._rows");
+	OWNED activate = package ? py.Attribute(package, "_activate") : NULL;
+	OWNED done = activate ? py.CallObjects(activate, offered, NULL) : NULL;
+
+	(void)done;
+}
+
+static bool is_offered;
+
+int rows_offer(void *unused)
+{
+	OWNED open = NULL;
+	OWNED offered = NULL;
+
+	(void)unused;
+	if (!find_functions())
+		return 0;
+	open = py.Callable(&open_method, NULL, NULL);
+	offered = open ? py.BuildValue("(O)", open) : NULL;
+	if (offered && py.SysSet(OFFER, offered) == 0) {
+		is_offered = true;
+		hand_to_package(offered);
+	}
+	if (py.Error())
+		py.ErrorClear();
+	return 0;
+}
+
+void rows_offer_once(void)
+{
+	if (!is_offered)
+		(void)rows_offer(NULL);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* rows.h - rows that the program itself writes, by functions that the agent offers to Python code. Private.
+ *
+ * The package probing (python/probing/_rows.py) finds them as sys._probing_rings: a tuple of one builtin,
+ * open(name, n_rows, names, types, bytes), which returns (append, take, drop) for a ring, or a text that says why there is
+ * none. They never raise an exception of their own, and do nothing once the agent has been detached.
+ */
+#ifndef PROBING_AGENT_ROWS_H
+#define PROBING_AGENT_ROWS_H
+
+/* rows_offer - put the builtins into sys, and hand them to the package if it is imported. With the interpreter's lock;
+ * may be queued by python_call_soon(). Returns 0. */
+int rows_offer(void *unused);
+
+/* The same, unless it has been done. */
+void rows_offer_once(void);
+
+/* In a forked child, which writes rows if its parent did, whether or not it has an agent: to rings of its own, each created
+ * at its first row. */
+void rows_fork(void);
+
+#endif
