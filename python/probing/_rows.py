@@ -114,6 +114,7 @@ class ExternalTable(object):
         if table is None:
             return
         table._drop()
+        table.__dict__.pop("_opened", None)
         table._append, table._take, table._drop = None, _nothing, _nothing
         if ExternalTable._all.get(table.name) is table:
             del ExternalTable._all[table.name]
@@ -127,9 +128,11 @@ class ExternalTable(object):
             return _nothing
         if isinstance(opened, str):
             _refuse(self.name, opened)
-            self._append = _nothing
-        else:
-            self._append, self._take, self._drop = opened
+            opened = _nothing, _nothing, _nothing
+        first = self.__dict__.setdefault("_opened", opened)  # one step: threads may come here at once
+        if first is not opened:
+            opened[2]()
+        self._append, self._take, self._drop = first
         return self._append
 
 

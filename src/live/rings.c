@@ -26,7 +26,6 @@ enum {
 	MAX_TABLE_COLUMNS = 512,
 	MAX_SENTENCE = 512,
 	MAX_ENVIRONMENT = 1 << 20,
-	N_OWN_COLUMNS = 2, /* timestamp, time_ns */
 };
 
 static const char schema[] = "python";
@@ -226,9 +225,7 @@ static const char *type_name(enum ring_type type)
 static int add_column(struct catalogue_column *columns, size_t *n_columns, const char *name, enum ring_type type,
 		      uint16_t *ret)
 {
-	const char *after = sqlite3_stricmp(name, columns[0].name) == 0 || sqlite3_stricmp(name, columns[1].name) == 0
-				    ? "_"
-				    : "";
+	const char *after = sqlite3_stricmp(name, "timestamp") == 0 || sqlite3_stricmp(name, "time_ns") == 0 ? "_" : "";
 	char *made;
 
 	if (asprintf(&made, "%s%s", name, after) < 0)
@@ -251,32 +248,35 @@ static int add_column(struct catalogue_column *columns, size_t *n_columns, const
 	return 0;
 }
 
+static const struct catalogue_column first = {
+	.name = "timestamp",
+	.type = "REAL",
+	.unit = "seconds since 1970",
+	.doc = "when the row was appended",
+	.not_null = true,
+};
+static const struct catalogue_column last = {
+	.name = "time_ns",
+	.type = "INTEGER HIDDEN",
+	.unit = "ns",
+	.doc = "the same, CLOCK_MONOTONIC",
+};
+
 static int make_columns(struct ring_files *files, size_t n_files, struct live_ring *ret)
 {
-	static const struct catalogue_column own[N_OWN_COLUMNS] = {
-		{ .name = "timestamp",
-		  .type = "REAL",
-		  .unit = "seconds since 1970",
-		  .doc = "when the row was appended",
-		  .not_null = true },
-		{ .name = "time_ns",
-		  .type = "INTEGER HIDDEN",
-		  .unit = "ns",
-		  .doc = "the same, CLOCK_MONOTONIC",
-		  .not_null = false },
-	};
-	struct catalogue_column *columns = calloc(MAX_TABLE_COLUMNS, sizeof *columns);
+	struct catalogue_column *columns = calloc(MAX_TABLE_COLUMNS + 1, sizeof *columns);
 	int r = columns ? 0 : -ENOMEM;
 
 	if (r < 0)
 		return r;
-	memcpy(columns, own, sizeof own);
+	columns[0] = first;
 	ret->described.columns = columns;
-	ret->described.n_columns = N_OWN_COLUMNS;
+	ret->described.n_columns = 1;
 	for (size_t i = 0; i < n_files; i++)
 		for (size_t j = 0; j < files[i].snapshot.n_columns && r == 0; j++)
 			r = add_column(columns, &ret->described.n_columns, files[i].snapshot.columns[j].name,
 				       files[i].snapshot.columns[j].type, &files[i].columns[j]);
+	columns[ret->described.n_columns++] = last;
 	return r;
 }
 
@@ -329,7 +329,7 @@ void live_rings_done(struct live_rings *rings)
 	for (size_t i = 0; i < rings->n_tables; i++) {
 		struct catalogue_table *described = &rings->tables[i].described;
 
-		for (size_t j = N_OWN_COLUMNS; j < described->n_columns; j++)
+		for (size_t j = 1; j + 1 < described->n_columns; j++)
 			free((char *)(uintptr_t)described->columns[j].name);
 		free((struct catalogue_column *)(uintptr_t)described->columns);
 		free((char *)(uintptr_t)described->name);
@@ -386,9 +386,9 @@ static void put_row(struct live_rows *rows, const struct live_ring *ring, const 
 		if (file->columns[i] < ring->described.n_columns)
 			ring_cell(snapshot, at->row, i, &values[file->columns[i]]);
 	live_real(rows, ((double)at->time_ns + (double)snapshot->realtime_offset_ns) / 1e9);
-	live_integer(rows, (int64_t)at->time_ns);
-	for (size_t i = N_OWN_COLUMNS; i < ring->described.n_columns; i++)
+	for (size_t i = 1; i + 1 < ring->described.n_columns; i++)
 		put_value(rows, &values[i]);
+	live_integer(rows, (int64_t)at->time_ns);
 }
 
 static int put_rows(struct live_rows *rows, const struct live_ring *ring, const struct ring_snapshot *snapshots)
