@@ -5,17 +5,29 @@ They go to tables of fixed size in shared memory (docs/rings.md): the newest row
 after it has died. Where no agent is in the process, every call returns at once and does nothing, so that calls may stay in
 code. No call raises an exception of its own: values that a column has no type for become NULL, and are counted.
 """
-import contextvars
 import itertools
 import os
 import sys
 import time
-from _thread import get_ident
 
 try:
     from _thread import get_native_id
-except ImportError:  # not on this system
-    get_native_id = get_ident
+except ImportError:  # before 3.8
+    from _thread import get_ident as get_native_id
+try:
+    from contextvars import ContextVar
+except ImportError:  # before 3.7: of this thread
+    from threading import local
+
+    class ContextVar(local):
+        def __init__(self, name, default):
+            self.value = default
+
+        def get(self):
+            return self.value
+
+        def set(self, value):
+            self.value = value
 
 ROWS = 10000
 TEXT_BYTES = 64
@@ -254,7 +266,7 @@ def step(number=None, **attributes):
 
 _spans = ExternalTable("spans", {"span": int, "parent": int, "phase": str, "name": str, "tid": int, "step": int,
                                  "duration_ms": float, "error": str, "attributes": str}, text_bytes=_ATTRIBUTES)
-_current = contextvars.ContextVar("probing_span", default=0)  # of this thread, or task
+_current = ContextVar("probing_span", default=0)  # of this thread, or task
 _next_span = itertools.count(1).__next__
 COROUTINE, GENERATOR = 0x80, 0x20  # of co_flags: CO_COROUTINE, CO_GENERATOR
 

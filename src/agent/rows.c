@@ -8,6 +8,7 @@
 #include "src/agent/rows.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,8 +49,8 @@ static struct {
 	object *(*ListNew)(ssize_t);
 	int (*ListAppend)(object *, object *);
 	object *(*ListTuple)(object *);
-	object *(*CapsuleNew)(void *, const char *, void *);
-	void *(*CapsulePointer)(object *, const char *);
+	object *(*CapsuleNew)(void *, const char *, void (*)(object *));
+	void *(*CapsulePointer)(object *, const char *); /* no name */
 	object *(*Callable)(struct method *, object *, object *);
 	object *(*CallObjects)(object *, ...);
 	object *(*BuildValue)(const char *, ...);
@@ -128,11 +129,11 @@ static void forget(object **pointer)
 
 /* ---- Rings ---- */
 
-enum { MAX_TABLES = 1024, MAX_WHY = 384, MB = 1 << 20, MAX_ENDED_MB = 256 };
+enum { MAX_TABLES = 256, MAX_WHY = 384, MB = 1 << 20, MAX_MB = 256, MAX_ENDED_MB = 256 };
 
 static const double default_days = 1;
 
-/* What a builtin has for its self; never freed. */
+/* What builtins have for their self, in a capsule. */
 struct table {
 	struct ring *ring; /* NULL: dropped */
 	uint32_t n_forks;  /* of the process that created it */
@@ -145,7 +146,8 @@ struct table {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of creating and dropping */
 static uint32_t n_forks;
 static unsigned n_tables;
-static bool child_writes;
+static uint64_t n_bytes; /* of files, dropped ones not included */
+static bool child_writes, has_removed;
 
 static bool is_on(void)
 {
@@ -159,6 +161,8 @@ void rows_fork(void)
 	const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
 
 	child_writes = is_on();
+	n_bytes = 0;
+	has_removed = false;
 	lock = unlocked; /* a thread that is not here may have had it */
 	n_forks++;
 }
@@ -167,28 +171,35 @@ static const char *parent_folder(void)
 {
 	const char *parent = getenv("PROBING_DATA_DIR");
 
-	return parent && parent[0] ? parent : RING_PARENT;
+	return parent && parent[0] == '/' ? parent : RING_PARENT;
 }
 
+/* A process removes what ended ones have left once, with its first ring. With the lock. */
 static int open_folder(int *ret)
 {
 	struct ring_retention retention = { .days = default_days, .max_bytes = (uint64_t)MAX_ENDED_MB * MB };
+	int r;
 
 	(void)config_number(&agent.config, &config_retention_days, &retention.days);
-	return ring_folder_make(parent_folder(), &retention, ret);
+	r = ring_folder_make(parent_folder(), has_removed ? NULL : &retention, ret);
+	has_removed = true;
+	return r;
 }
 
-/* With the lock. */
+/* With the lock. -EDQUOT: the process has enough of them. */
 static int create_ring(struct table *table)
 {
 	int folder, r;
 
+	if (n_bytes > (uint64_t)MAX_MB * MB)
+		return -EDQUOT;
 	r = open_folder(&folder);
 	if (r < 0)
 		return r;
 	r = ring_create(folder, &table->description, &table->ring);
 	close(folder);
 	table->n_forks = n_forks;
+	n_bytes += r == 0 ? ring_file_bytes(table->ring) : 0;
 	return r;
 }
 
@@ -416,6 +427,7 @@ static object *drop(object *self, object *arguments)
 	if (ring && table->n_forks == n_forks && open_folder(&folder) == 0) {
 		(void)ring_remove(ring, folder); /* somebody has removed it already: that is what was wanted */
 		close(folder);
+		n_bytes -= ring_file_bytes(ring);
 		if (!is_free_threaded())
 			ring_close(ring);
 	}
@@ -473,7 +485,7 @@ static bool fill(struct table *table, object *arguments)
 /* Why there is no ring; "": there is one. */
 static void begin_table(struct table *table, object *arguments, char why[MAX_WHY])
 {
-	int r = -1;
+	int r;
 
 	why[0] = '\0';
 	if (!fill(table, arguments)) {
@@ -481,14 +493,12 @@ static void begin_table(struct table *table, object *arguments, char why[MAX_WHY
 		return;
 	}
 	pthread_mutex_lock(&lock);
-	if (n_tables < MAX_TABLES) {
-		n_tables++;
-		r = create_ring(table);
-		if (r < 0)
-			ring_folder_explain(r, parent_folder(), geteuid(), why, MAX_WHY);
-	} else {
-		snprintf(why, MAX_WHY, "the process has had %d tables already", MAX_TABLES);
-	}
+	r = n_tables < MAX_TABLES ? create_ring(table) : -EDQUOT;
+	n_tables += r == 0;
+	if (r == -EDQUOT)
+		snprintf(why, MAX_WHY, "the process has %d tables, or %d MB of them", MAX_TABLES, MAX_MB);
+	else if (r < 0)
+		ring_folder_explain(r, parent_folder(), geteuid(), why, MAX_WHY);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -496,12 +506,29 @@ static struct method methods[] = { { "append", append, METHOD_ARGUMENTS, NULL },
 				   { "take", take, METHOD_ARGUMENTS, NULL },
 				   { "drop", drop, METHOD_ARGUMENTS, NULL } };
 
+/* No builtin of the table is left. Its file is. */
+static void end_table(struct table *table)
+{
+	pthread_mutex_lock(&lock);
+	ring_close(table->ring);
+	n_tables--;
+	pthread_mutex_unlock(&lock);
+	free(table);
+}
+
+static void end_capsule(object *capsule)
+{
+	end_table(py.CapsulePointer(capsule, NULL));
+}
+
 static object *make_builtins(struct table *table)
 {
-	OWNED self = py.CapsuleNew(table, NULL, NULL);
+	OWNED self = py.CapsuleNew(table, NULL, end_capsule);
 	OWNED list = py.ListNew(0);
 	bool is_whole = self && list;
 
+	if (!self)
+		end_table(table);
 	for (size_t i = 0; i < sizeof methods / sizeof methods[0] && is_whole; i++)
 		is_whole = put(list, py.Callable(&methods[i], self, NULL));
 	return is_whole ? py.ListTuple(list) : NULL;

@@ -69,8 +69,8 @@ static char *parent_of_process(pid_t pid)
 	if (live_read_file(pid, "environ", MAX_ENVIRONMENT, &text, &n) < 0)
 		return NULL;
 	for (const char *at = text; at < text + n; at += strlen(at) + 1)
-		if (strncmp(at, variable, sizeof variable - 1) == 0 && at[sizeof variable - 1])
-			return strdup(at + sizeof variable - 1);
+		if (strncmp(at, variable, sizeof variable - 1) == 0)
+			return at[sizeof variable - 1] == '/' ? strdup(at + sizeof variable - 1) : NULL;
 	return NULL;
 }
 
@@ -130,7 +130,7 @@ static int find_of_any_user(const char *parent, pid_t pid, int *ret)
 static int find_ended(struct live *live, int *ret)
 {
 	const char *own = getenv("PROBING_DATA_DIR");
-	const char *const parents[] = { own && own[0] ? own : RING_PARENT, RING_PARENT };
+	const char *const parents[] = { own && own[0] == '/' ? own : RING_PARENT, RING_PARENT };
 	int r = -ENOENT;
 
 	for (size_t i = 0; i < N_ELEMENTS(parents) && r < 0; i++) {

@@ -246,7 +246,8 @@ int ring_folder_make(const char *parent, const struct ring_retention *retention,
 	close(fd);
 	if (user < 0)
 		return user;
-	remove_old(user, retention);
+	if (retention)
+		remove_old(user, retention);
 	process_folder(getpid(), ring_start_time(getpid()), name);
 	folder = make_checked(user, name);
 	close(user);

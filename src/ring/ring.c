@@ -157,6 +157,9 @@ static int try_number(int folder, unsigned number, const struct ring_header *hea
 	void *map = NULL;
 	int fd, r;
 
+	snprintf(name, sizeof name, "%u.ring", number);
+	if (faccessat(folder, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return -EEXIST;
 	fd = open_new(folder, number, name);
 	if (fd < 0)
 		return fd;
@@ -200,6 +203,11 @@ void ring_close(struct ring *ring)
 		return;
 	munmap(ring->header, ring->file_bytes);
 	free(ring);
+}
+
+uint64_t ring_file_bytes(const struct ring *ring)
+{
+	return ring->file_bytes;
 }
 
 int ring_remove(const struct ring *ring, int folder)

@@ -71,6 +71,8 @@ int ring_create(int folder, const struct ring_description *description, struct r
 /* Unmap it; the file remains. NULL is allowed. */
 void ring_close(struct ring *ring);
 
+uint64_t ring_file_bytes(const struct ring *ring);
+
 /* Remove the file; readers that have it open keep it. Negative errno. */
 int ring_remove(const struct ring *ring, int folder);
 
@@ -161,7 +163,8 @@ struct ring_retention {
 /*
  * ring_folder_make - the folder of this process, created if necessary; folders of ended processes beyond the retention
  * are removed.
- * @ret: a descriptor. Errors: -ELOOP a link or no folder is in its place; -EPERM another user's, or open to others; what
+ * @retention: NULL: none is removed.
+ * @ret:       a descriptor. Errors: -ELOOP a link or no folder is in its place; -EPERM another user's, or open to others; what
  * mkdirat(2) and openat(2) report. ring_folder_explain() has the sentence.
  */
 int ring_folder_make(const char *parent, const struct ring_retention *retention, int *ret);

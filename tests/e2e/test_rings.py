@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
@@ -49,10 +48,10 @@ class RingCase(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
         self.environment = dict(os.environ, PROBING_DATA_DIR=self.folder)
 
-    def begin(self, agent=LIBRARY, python=None, **more):
+    def begin(self, agent=LIBRARY, prefix=()):
         environment = dict(self.environment, AGENT=agent, PACKAGE=PACKAGE, PYTHONDONTWRITEBYTECODE="1", **PRELOADED)
-        host = subprocess.Popen([python or self.interpreter.path, "-u", "-c", HOST], stdin=subprocess.PIPE,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, env=environment, **more)
+        host = subprocess.Popen(list(prefix) + [self.interpreter.path, "-u", "-c", HOST], stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, env=environment)
         self.addCleanup(self.end, host)
         line = host.stdout.readline()
         if agent:
@@ -346,6 +345,32 @@ class Folders(RingCase):
         self.run_in(host, "for i in range(20000): probing.log(epoch=i)")
         self.assertIn("No space left on device", self.end(host)[1])
 
+    def test_a_container_has_its_own(self):
+        """Another PID, and another /dev/shm, which only the kernel's view of the process leads to."""
+        place = p.own_pids()
+        p.need_place(place)
+        self.environment.pop("PROBING_DATA_DIR", None)
+        within = place.prefix + ["sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$@"', "sh"]
+        host = self.begin(prefix=within)
+        self.assertEqual("2\n", self.run_in(host, "probing.log(epoch=5); print(len(os.listdir('/dev/shm/probing-0')) + 1)"))
+        with open("/proc/%d/task/%d/children" % (host.pid, host.pid)) as children:
+            pid = int(children.read())
+        self.assertNotEqual("%d\n" % pid, self.run_in(host, "print(os.getpid())"))
+        self.assertEqual([[5]], self.ask(pid, "SELECT epoch FROM training_logs"))
+
+    def test_there_is_a_limit(self):
+        host = self.begin()
+        self.run_in(host, """
+tables = [probing.ExternalTable("t%d" % n, ["a"], rows=8) for n in range(300)]
+for t in tables:
+    t.append(1)
+tables[0].drop()
+probing.ExternalTable("last", {"a": int}, rows=8).append(2)
+probing.ExternalTable("big", {"a": str}, rows=100000, text_bytes=4096).append("x")
+""")
+        self.assertEqual([[256, 256, 2]], self.ask(host.pid, "SELECT count(*), sum(appended), (SELECT a FROM last) FROM python.rings"))
+        self.assertEqual("probing: no rows of t256 are kept: the process has 256 tables, or 256 MB of them\n", self.end(host)[1])
+
     def test_users_are_apart(self):
         p.need_root()
         p.need_program("setpriv")
@@ -373,7 +398,7 @@ class Folders(RingCase):
         self.assertEqual([[1]], self.ask(first.pid, "SELECT epoch FROM training_logs"))
         (ended,) = glob.glob("%s/probing-*/%d.*/ended" % (self.folder, first.pid))
         os.utime(ended, (time.time() - 100000, time.time() - 100000))
-        self.run_in(second, "probing.event('x')")
+        self.run_in(self.begin(), "probing.log(epoch=3)")
         self.ask(first.pid, "SELECT epoch FROM training_logs", status=p.NO_INPUT)
         self.assertIn("there is no process %d" % first.pid, self.said)
 
