@@ -78,7 +78,8 @@ static void note_refusal(struct live *live, int error, const char *parent, uid_t
 {
 	char why[MAX_SENTENCE], sentence[2 * MAX_SENTENCE];
 
-	if (error == -ENOENT)
+	/* Another user's rings are nobody else's business, and mostly there are none. */
+	if (error == -ENOENT || (error == -EACCES && uid != geteuid()))
 		return;
 	ring_folder_explain(error, parent, uid, why, sizeof why);
 	snprintf(sentence, sizeof sentence, "the rings of process %d are not read: %s", (int)live->options.pid, why);

@@ -343,12 +343,11 @@ static void spoilt_headers_are_refused(void **state)
 {
 	struct ring_snapshot snapshot;
 	struct place place;
-	struct ring *ring;
 	int fd;
 
 	(void)state;
 	place_init(&place);
-	ring = make_ring(&place, 8);
+	ring_close(make_ring(&place, 8));
 	EXPECT(magic, 1, -EBADMSG);
 	EXPECT(version, 2, -EPROTONOSUPPORT);
 	EXPECT(n_columns, 65, -EBADMSG);
@@ -378,8 +377,7 @@ static void spoilt_headers_are_refused(void **state)
 	assert_int_equal(ftruncate(fd, 100), 0);
 	assert_int_equal(read_fd(fd, &snapshot), -EBADMSG);
 	close(fd);
-	place_done(&place); /* the mapping is left alone, for its file is shorter now */
-	(void)ring;
+	place_done(&place);
 }
 
 static void a_file_that_becomes_shorter_is_an_error(void **state)
@@ -822,6 +820,7 @@ static void killed_writers_spoil_no_row(void **state)
 	/* Each number is a row that its writer counted (with one more at each start), was skipped, or is a killed thread's. */
 	assert_in_range(snapshot.head - snapshot.skipped + N_STARTS, n_counted, n_counted + 2 * N_STARTS);
 	ring_snapshot_done(&snapshot);
+	ring_close(stress->ring);
 	close(stress->fd);
 	place_done(&place);
 }
