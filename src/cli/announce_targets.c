@@ -15,7 +15,7 @@ void record_announce_all(const struct record_options *options, const struct reco
 
 	if (options->quiet)
 		return;
-	targets_print_refused(targets);
+	targets_print_refused(targets, "recorded");
 	if (targets->n == 1)
 		return;
 	cli_say("recording %zu processes: ", targets->n);

@@ -362,14 +362,14 @@ static char *text_of_refused(const struct targets *targets, bool missing)
 static const char remedy[] = "run as root or with CAP_SYS_PTRACE and CAP_PERFMON, or, for your own processes, "
 			     "`sysctl kernel.yama.ptrace_scope=0`";
 
-void targets_print_refused(const struct targets *targets)
+void targets_print_refused(const struct targets *targets, const char *done)
 {
 	CLEANUP(freep) char *missing = text_of_refused(targets, true), *refused = text_of_refused(targets, false);
 
 	if (missing && missing[0])
 		cli_say("no process %s: recording the others\n", missing);
 	if (refused && refused[0])
-		cli_say("not recorded (no permission): %s: %s\n", refused, remedy);
+		cli_say("not %s (no permission): %s: %s\n", done, refused, remedy);
 }
 
 static void put_words(const struct glob_list *words, FILE *out)

@@ -60,7 +60,7 @@ int targets_add_descendants(struct targets *targets);
 /* targets_add_children - the children that a process has now, and none of theirs. Negative errno. */
 int targets_add_children(struct targets *targets, pid_t pid);
 
-/* targets_print_refused - print on stderr which processes are left out; nothing if there are none. */
-void targets_print_refused(const struct targets *targets);
+/* targets_print_refused - print on stderr which processes are left out; nothing if there are none. @done: "recorded". */
+void targets_print_refused(const struct targets *targets, const char *done);
 
 #endif

@@ -244,7 +244,7 @@ static int run_list(int argc, char **argv)
 	if (r < 0)
 		return cli_fail(EXIT_FAILED, "not enough memory");
 	put_list(&list, &options);
-	targets_print_refused(&targets);
+	targets_print_refused(&targets, "listed");
 	return EXIT_OK;
 }
 
