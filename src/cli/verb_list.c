@@ -98,19 +98,23 @@ static bool is_python(const char *path, char version[VERSION_BYTES])
 	return true;
 }
 
+/* Its code, "START-END r-xp ... PATH": a profiler maps the file of another process' interpreter to read it. */
 static bool maps_python(pid_t pid, char version[VERSION_BYTES])
 {
 	CLEANUP(freep) char *maps = NULL;
+	char *rest, *line, permissions[5];
 	size_t n_bytes = 0;
-	const char *found;
 
 	if (proc_read(pid, "maps", 16 << 20, &maps, &n_bytes) < 0 || !maps)
 		return false;
-	found = strstr(maps, "/libpython");
-	if (!found)
-		return false;
-	*strchrnul(found, '\n') = '\0';
-	return is_python(found, version);
+	rest = maps;
+	while ((line = strsep(&rest, "\n"))) {
+		const char *found = strstr(line, "/libpython");
+
+		if (found && sscanf(line, "%*s %4s", permissions) == 1 && strchr(permissions, 'x'))
+			return is_python(found, version);
+	}
+	return false;
 }
 
 static bool runs_python(pid_t pid, char version[VERSION_BYTES])

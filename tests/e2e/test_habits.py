@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -464,6 +465,17 @@ class OlderProbing(Habit):
                          if line.split()[0] == str(target.pid))
                 self.assertRegex(line, r"\s3\.\d+\s")
                 self.assertIn("python3", line)
+
+    def test_a_program_that_reads_an_interpreter_runs_none(self):
+        """As a profiler does it: the file is mapped, its code is not."""
+        code = ("import mmap, os, sys; file = open(sys.argv[1], 'rb'); kept = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ); "
+                "print('ready {}', flush=True); import time; time.sleep(60)")
+        with t.scratch():
+            shutil.copy(t.DEBIAN_PYTHON, "renamed")  # by its name it is no interpreter
+            with open("libpython3.11.so.1.0", "wb") as file:
+                file.write(b"\0" * 4096)
+            with t.target([os.path.abspath("renamed"), "-c", code, "libpython3.11.so.1.0"]) as target:
+                self.assertNotRegex(probing("list", check=t.OK).stdout, r"(?m)^ *%d " % target.pid)
 
     def test_short_verbs(self):
         with program(BUSY) as target:
