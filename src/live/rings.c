@@ -24,6 +24,7 @@
 enum {
 	MAX_FILES = 256,
 	MAX_TABLE_COLUMNS = 512,
+	MAX_VALUES = 1 << 25, /* of a table, 1 GB of memory */
 	MAX_SENTENCE = 512,
 	MAX_ENVIRONMENT = 1 << 20,
 };
@@ -445,10 +446,37 @@ static int read_file_rows(struct live *live, const struct ring_files *file, stru
 	return r;
 }
 
+static uint64_t bytes_of(const struct ring_snapshot *snapshot)
+{
+	uint64_t n_bytes = 0;
+
+	for (size_t i = 0; i < snapshot->n_columns; i++)
+		n_bytes += snapshot->columns[i].cell_bytes;
+	return n_bytes * snapshot->n_slots;
+}
+
+/* A program may have many files of one name, and large ones that take it no memory: not so much of the reader's. */
+static int check_size(struct live *live, const struct live_ring *ring)
+{
+	uint64_t n_bytes = 0, n_values = 0;
+
+	for (size_t i = 0; i < ring->n_files; i++) {
+		n_bytes += bytes_of(&ring->files[i].snapshot);
+		n_values += ring->files[i].snapshot.n_slots * ring->described.n_columns;
+	}
+	if (n_bytes <= RING_MAX_FILE_BYTES && n_values <= MAX_VALUES)
+		return 0;
+	snprintf(
+		live->why, sizeof live->why,
+		"the rings of %.64s are too large together: %llu MB, and %llu million values with those that are missing",
+		ring->described.name, (unsigned long long)(n_bytes >> 20), (unsigned long long)(n_values / 1000000));
+	return -EFBIG;
+}
+
 int live_ring_read(struct live *live, const struct live_ring *ring, struct live_rows *rows)
 {
 	struct ring_snapshot *snapshots = calloc(ring->n_files, sizeof *snapshots);
-	int r = snapshots ? 0 : -ENOMEM;
+	int r = snapshots ? check_size(live, ring) : -ENOMEM;
 
 	for (size_t i = 0; i < ring->n_files && r == 0; i++)
 		r = read_file_rows(live, &ring->files[i], &snapshots[i]);

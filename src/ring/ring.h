@@ -22,7 +22,7 @@ enum {
 	RING_MAX_CELL_BYTES = 4096,
 	RING_ROWS_UNIT = 8, /* numbers of rows are multiples of it */
 	RING_ROWS = 10000,  /* where nobody says another number */
-	RING_MAX_FILE_BYTES = 256 << 20,
+	RING_MAX_FILE_BYTES = 128 << 20,
 };
 
 enum ring_type {

@@ -289,6 +289,21 @@ static void append(struct ring *ring, int64_t a, double b)
 	(void)ring_append(ring, values);
 }
 
+/* Two files of one name that are larger together than a table may be. */
+static void make_large_rings(int folder)
+{
+	static const struct ring_column wide[] = { { .name = "text", .type = RING_TEXT, .bytes = 4096 } };
+	const struct ring_description description = {
+		.name = "large", .columns = wide, .n_columns = 1, .n_rows = 20000
+	};
+	struct ring *ring;
+
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(ring_create(folder, &description, &ring), 0);
+		ring_close(ring);
+	}
+}
+
 /* Rings with names that must not hurt: those of our tables and columns, SQLite's own, quotes. */
 static void make_rings(const char *parent)
 {
@@ -312,6 +327,7 @@ static void make_rings(const char *parent)
 	append(more, 1, 0.75);
 	append(logs, 2, 0.25);
 	append(odd_one, 7, 1.5);
+	make_large_rings(folder);
 	ring_close(logs);
 	ring_close(more);
 	ring_close(odd_one);
@@ -334,7 +350,11 @@ static void check_rings(struct asked *asked)
 	assert_int_equal(number_of(asked, "SELECT count(*) FROM python._sqlite_schema"), 0);
 	assert_int_equal(number_of(asked, "SELECT count(*) FROM \"x\"\"; DROP TABLE y; --\""), 0);
 	assert_int_equal(number_of(asked, "SELECT sum(appended) FROM python.rings WHERE name = 'training_logs'"), 3);
-	assert_int_equal(number_of(asked, "SELECT count(*) FROM python.rings"), 5);
+	assert_int_equal(number_of(asked, "SELECT count(*) FROM python.rings"), 7);
+	assert_int_equal(sqlite3_exec(asked->db, "SELECT * FROM large", NULL, NULL, NULL), SQLITE_ERROR);
+	assert_string_equal(
+		sqlite3_errmsg(asked->db),
+		"the rings of large are too large together: 156 MB, and 0 million values with those that are missing");
 }
 
 static void rings_are_tables(void **state)
