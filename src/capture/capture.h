@@ -127,7 +127,7 @@ struct capture_counts {
 	uint64_t looks, lost_looks, longest_period_ns;
 	/* Of SOURCE_AGENT: threads without a timer (RLIMIT_SIGPENDING), those that block the signal, and processes that
 	 * have taken the signal for themselves, where sampling has ended. */
-	unsigned n_refused, n_blocked, n_yielded;
+	uint64_t n_refused, n_blocked, n_yielded;
 };
 
 struct capture;

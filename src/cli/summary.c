@@ -189,14 +189,15 @@ static void print_confinement(const struct summary *summary)
 static void print_agent(const struct capture_counts *captured)
 {
 	if (captured->n_yielded > 0)
-		cli_say("sampling ended in %u process%s: the program uses the signal of the agent itself now\n",
-			captured->n_yielded, captured->n_yielded > 1 ? "es" : "");
+		cli_say("sampling ended in %llu process%s: the program uses the signal of the agent itself now\n",
+			(unsigned long long)captured->n_yielded, captured->n_yielded > 1 ? "es" : "");
 	if (captured->n_blocked > 0)
-		cli_say("%u thread%s the signal of the agent, and %s no samples\n", captured->n_blocked,
-			captured->n_blocked > 1 ? "s block" : " blocks", captured->n_blocked > 1 ? "have" : "has");
+		cli_say("%llu thread%s the signal of the agent, and %s no samples\n",
+			(unsigned long long)captured->n_blocked, captured->n_blocked > 1 ? "s block" : " blocks",
+			captured->n_blocked > 1 ? "have" : "has");
 	if (captured->n_refused > 0)
-		cli_say("%u thread%s no timer, and no samples: raise RLIMIT_SIGPENDING (`ulimit -i`)\n",
-			captured->n_refused, captured->n_refused > 1 ? "s have" : " has");
+		cli_say("%llu thread%s no timer, and no samples: raise RLIMIT_SIGPENDING (`ulimit -i`)\n",
+			(unsigned long long)captured->n_refused, captured->n_refused > 1 ? "s have" : " has");
 }
 
 void summary_print(const struct summary *summary)
