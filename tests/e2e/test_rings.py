@@ -12,6 +12,7 @@ import unittest
 
 import probing_test as p
 from test_agent import LIBRARY, PRELOADED
+from test_inject import need_injection
 
 ORDINARY_USER = 65534
 PACKAGE = os.path.join(p.ROOT, "python")
@@ -339,6 +340,15 @@ print(t.take(), t.drop(), probing.step(), f(3))
         self.run_in(host, "for _ in range(100): time.sleep(0.001)\nf(4); t.append(7); probing.log(epoch=2)")
         self.assertEqual([["d"]], self.ask(host.pid, "SELECT name FROM spans WHERE phase = 'end'"))
         self.assertEqual([[7, 2]], self.ask(host.pid, "SELECT a, epoch FROM mine, training_logs"))
+
+    def test_injected_later(self):
+        need_injection()
+        host = self.begin(agent="")
+        self.run_in(host, "def log_on():\n while True: probing.log(epoch=1); time.sleep(0.01)\n"
+                          "threading.Thread(target=log_on, daemon=True).start()")
+        p.probing("inject", host.pid, check=p.OK)
+        self.run_in(host, "time.sleep(0.1)")  # the main thread was in a read(2)
+        self.assertGreater(self.ask(host.pid, "SELECT count(*) FROM training_logs")[0][0], 0)
 
     def test_detached_it_writes_no_more(self):
         if PRELOADED:
