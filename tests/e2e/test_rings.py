@@ -130,6 +130,12 @@ class Rings(RingCase):
         self.run_in(host, "t.append(7, 'again'); probing.ExternalTable.drop('none')")
         self.assertEqual([[7, "again"]], self.ask(host.pid, "SELECT a, b FROM mine"))
 
+    def test_queries_of_the_program_itself(self):
+        host = self.begin()
+        self.assertEqual("[{'epoch': 1}]\n", self.run_in(
+            host, "os.environ['PROBING_BINARY'] = %r; probing.log(epoch=1)\n"
+            "print(probing.query('SELECT epoch FROM training_logs', os.getpid(), pandas=False))" % os.path.abspath(p.BINARY)))
+
     def test_values(self):
         host = self.begin()
         self.run_in(host, """
