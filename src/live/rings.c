@@ -287,7 +287,8 @@ static int make_tables(struct live_rings *rings)
 	size_t allocated = 0;
 	int r = 0;
 
-	qsort(rings->files, rings->n_files, sizeof *rings->files, compare_files);
+	if (rings->n_files > 0)
+		qsort(rings->files, rings->n_files, sizeof *rings->files, compare_files);
 	for (size_t i = 0, n; i < rings->n_files && r == 0; i += n) {
 		struct live_ring *table;
 
