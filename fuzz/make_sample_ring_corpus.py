@@ -22,12 +22,12 @@ def python(n_entries):
 
 def sample(position, frames=b"", stack=b"", **changes):
     """struct sample_record with what follows it."""
-    n_bytes = (320 + len(frames) + len(stack) + 15) // 16 * 16
+    n_bytes = (336 + len(frames) + len(stack) + 15) // 16 * 16
     values = dict(commit=commit(position), n_bytes=n_bytes, kind=1, tid=42, python_bytes=len(frames), stack_bytes=len(stack))
     values.update(changes)
     head = struct.pack("<QIIQQiIII", values["commit"], values["n_bytes"], values["kind"], 1000, 10, values["tid"], 0,
                        values["python_bytes"], values["stack_bytes"])
-    return (head.ljust(320, b"\3") + frames + stack).ljust(n_bytes, b"\0")
+    return (head.ljust(336, b"\3") + frames + stack).ljust(n_bytes, b"\0")
 
 
 def ring(*records, head=None, tail=0):

@@ -32,7 +32,7 @@ enum {
 	SAMPLE_RING_ALIGNMENT = 16, /* of records */
 	SAMPLE_RING_MIN_BYTES = 1 << 19,
 	SAMPLE_RING_MAX_BYTES = 1 << 26,
-	SAMPLE_RING_MAX_REGS = 34, /* of any machine (base/machine.h) */
+	SAMPLE_RING_MAX_REGS = 35, /* of any machine (base/machine.h), and a multiple of 16 bytes in all */
 	SAMPLE_RING_MAX_STACK_BYTES = 1 << 18,
 };
 
@@ -73,6 +73,8 @@ struct sample_record {
 	uint32_t cpu;
 	uint32_t python_bytes; /* 0: no frames were read */
 	uint32_t stack_bytes;
+	uint32_t handler_ns; /* CPU time of the handler up to the end of this record */
+	uint32_t reserved;
 	uint64_t regs[SAMPLE_RING_MAX_REGS]; /* by DWARF number; those that the machine has */
 };
 
@@ -83,7 +85,7 @@ enum {
 
 _Static_assert(sizeof(struct sample_ring) <= SAMPLE_RING_HEADER_BYTES, "one page");
 _Static_assert(sizeof(struct sample_record_start) == 16 && offsetof(struct sample_record, time_ns) == 16, "layout");
-_Static_assert(offsetof(struct sample_record, regs) == 48 && sizeof(struct sample_record) % 16 == 0, "layout");
+_Static_assert(offsetof(struct sample_record, regs) == 56 && sizeof(struct sample_record) == 336, "layout");
 _Static_assert(offsetof(struct sample_ring, head) == 64 && offsetof(struct sample_ring, tail) == 128, "layout");
 _Static_assert((int)SAMPLE_RECORD_MAX_BYTES < (int)SAMPLE_RING_MIN_BYTES, "a record fits");
 

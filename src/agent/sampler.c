@@ -173,6 +173,7 @@ static void write_sample(struct sample_ring *ring, struct slot *slot, const ucon
 	if (python_bytes > 0)
 		memcpy(record + 1, python, python_bytes);
 	memcpy((uint8_t *)(record + 1) + python_bytes, (const void *)(uintptr_t)regs[STACK_REG], stack_bytes);
+	record->handler_ns = (uint32_t)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - used_ns);
 	__atomic_store_n(&record->start.commit, sample_ring_commit(position), __ATOMIC_RELEASE);
 	slot->sampled_ns = used_ns;
 }
@@ -515,12 +516,21 @@ static uint64_t ring_bytes(void)
 	return n_bytes;
 }
 
+/* Not executable, where the kernel knows that, and may insist on it. Source: mfd_noexec.rst, Linux 6.12. */
+static int make_memory(void)
+{
+	const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING, noexec_seal = 8;
+	int fd = (int)syscall(SYS_memfd_create, "probing-samples", flags | noexec_seal);
+
+	return fd >= 0 || errno != EINVAL ? fd : (int)syscall(SYS_memfd_create, "probing-samples", flags);
+}
+
 /* No page of it is touched for the first time in a handler, and a forked child does not have it. */
 static int make_ring(struct sample_ring **ret)
 {
 	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 	uint64_t data_bytes = ring_bytes(), n_bytes = SAMPLE_RING_HEADER_BYTES + data_bytes;
-	int fd = (int)syscall(SYS_memfd_create, "probing-samples", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int fd = make_memory();
 	struct sample_ring *ring;
 
 	if (fd < 0 || ftruncate(fd, (off_t)n_bytes) < 0 || fcntl(fd, F_ADD_SEALS, seals) < 0)

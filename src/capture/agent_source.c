@@ -69,6 +69,7 @@ struct agent_source {
 	struct capture_event held; /* of the poller, if has_held */
 	bool has_held, is_paused, is_stopped;
 	uint64_t n_samples, n_malformed, n_lost; /* n_lost: of rings that are closed */
+	uint64_t handler_ns;
 	unsigned n_yielded;
 };
 
@@ -420,6 +421,7 @@ static void put_sample(struct agent_source *source, struct agent_process *proces
 		taken->python->tid = (uint32_t)tid;
 	}
 	source->n_samples++;
+	source->handler_ns += taken->record.handler_ns;
 }
 
 _Static_assert((int)MACHINE_N_REGS <= (int)SAMPLE_RING_MAX_REGS, "all registers of a machine");
@@ -634,10 +636,12 @@ int agent_source_add(struct agent_source *source, pid_t pid)
 
 	if (process)
 		return 0;
-	r = add_running(source, pid);
-	if (r <= 0)
-		return r < 0 ? r : -ESRCH;
-	return poller_add(source->poller, pid);
+	r = poller_add(source->poller, pid);
+	if (r >= 0)
+		r = add_process(source, pid, &process);
+	if (r >= 0)
+		try_soon(process); /* its agent may be starting, too */
+	return r;
 }
 
 int agent_source_fd(const struct agent_source *source)
@@ -694,6 +698,7 @@ void agent_source_read_counts(const struct agent_source *source, struct capture_
 		.lost = source->n_lost,
 		.malformed = source->n_malformed,
 		.n_yielded = source->n_yielded,
+		.handler_ns = source->handler_ns,
 	};
 	for (size_t i = 0; i < source->n; i++) {
 		const struct sample_ring *ring = source->processes[i]->ring.ring;

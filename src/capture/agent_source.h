@@ -22,7 +22,7 @@ int agent_source_new(const struct capture_options *options, const pid_t *pids, s
 		     struct agent_source **ret);
 void agent_source_free(struct agent_source *source);
 
-/* agent_source_add - sample one more. Errors: as agent_source_new(). */
+/* agent_source_add - sample one more, as soon as it has an agent. Errors: -ESRCH, -ENOMEM. */
 int agent_source_add(struct agent_source *source, pid_t pid);
 
 /* Readable when agent_source_next() is to be called again. Borrowed. */

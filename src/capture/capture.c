@@ -218,9 +218,9 @@ static int launch_events(const struct capture_options *options, pid_t child, str
 	return 0;
 }
 
-/* Looking at memory on a timer instead. @refusal: of perf events; 0: they were not asked for. */
-static int start_poller(const struct capture_options *options, const pid_t *pids, size_t n_pids, bool launch,
-			int refusal, struct capture **ret)
+/* Without perf events. @source: SOURCE_POLL or SOURCE_AGENT. @refusal: of perf events; 0: they were not asked for. */
+static int start_other(const struct capture_options *options, enum capture_source source, const pid_t *pids,
+		       size_t n_pids, bool launch, int refusal, struct capture **ret)
 {
 	CLEANUP(capture_freep) struct capture *capture = NULL;
 	int r;
@@ -231,28 +231,11 @@ static int start_poller(const struct capture_options *options, const pid_t *pids
 	capture->rings.epoll_fd = capture->clock = -1;
 	capture->refusal = refusal;
 	capture->paused_ns = options->paused ? monotonic_ns() : 0;
-	r = launch ? poller_launch(options, pids[0], &capture->poller)
-		   : poller_attach(options, pids, n_pids, &capture->poller);
-	if (r < 0)
-		return r;
-	*ret = TAKE(capture);
-	return 0;
-}
-
-/* Threads sample themselves instead. @refusal: as above. */
-static int start_agent(const struct capture_options *options, const pid_t *pids, size_t n_pids, int refusal,
-		       struct capture **ret)
-{
-	CLEANUP(capture_freep) struct capture *capture = NULL;
-	int r;
-
-	capture = calloc(1, sizeof *capture);
-	if (!capture)
-		return -ENOMEM;
-	capture->rings.epoll_fd = capture->clock = -1;
-	capture->refusal = refusal;
-	capture->paused_ns = options->paused ? monotonic_ns() : 0;
-	r = agent_source_new(options, pids, n_pids, &capture->agent);
+	if (source == SOURCE_AGENT)
+		r = launch ? -ENOTCONN : agent_source_new(options, pids, n_pids, &capture->agent);
+	else
+		r = launch ? poller_launch(options, pids[0], &capture->poller)
+			   : poller_attach(options, pids, n_pids, &capture->poller);
 	if (r < 0)
 		return r;
 	*ret = TAKE(capture);
@@ -272,19 +255,17 @@ static int open_any(const struct capture_options *options, const pid_t *pids, si
 	int r;
 
 	raise_descriptor_limit();
-	if (options->source == SOURCE_POLL)
-		return start_poller(options, pids, n_pids, launch, 0, ret);
-	if (options->source == SOURCE_AGENT)
-		return launch ? -ENOTCONN : start_agent(options, pids, n_pids, 0, ret);
+	if (options->source == SOURCE_POLL || options->source == SOURCE_AGENT)
+		return start_other(options, options->source, pids, n_pids, launch, 0, ret);
 	r = launch ? launch_events(options, pids[0], ret) : attach_events(options, pids, n_pids, ret);
 	/* A timer sees no switches. */
 	if (options->source != SOURCE_AUTO || options->event || options->mode != MODE_CPU || !is_refusal(r))
 		return r;
-	if (!launch && !options->idle && start_agent(options, pids, n_pids, r, ret) >= 0)
+	if (start_other(options, SOURCE_AGENT, pids, n_pids, launch, r, ret) >= 0)
 		return 0;
 	if (capture_check_memory(pids[0]) < 0)
 		return r;
-	return start_poller(options, pids, n_pids, launch, r, ret);
+	return start_other(options, SOURCE_POLL, pids, n_pids, launch, r, ret);
 }
 
 static int start(const struct capture_options *options, const pid_t *pids, size_t n_pids, bool launch,

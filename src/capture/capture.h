@@ -128,6 +128,7 @@ struct capture_counts {
 	/* Of SOURCE_AGENT: threads without a timer (RLIMIT_SIGPENDING), those that block the signal, and processes that
 	 * have taken the signal for themselves, where sampling has ended. */
 	uint64_t n_refused, n_blocked, n_yielded;
+	uint64_t handler_ns; /* CPU time of the handlers of all samples, without the signals' delivery */
 };
 
 struct capture;

@@ -281,6 +281,8 @@ void summary_counters(const struct capture_counts *captured, const struct pipeli
 		*ret++ = (struct pipeline_counter){ "looks", captured->looks };
 		*ret++ = (struct pipeline_counter){ "lost looks", captured->lost_looks };
 	}
+	if (captured->handler_ns > 0)
+		*ret++ = (struct pipeline_counter){ "handler ns", captured->handler_ns };
 	if (counts->switches > 0) {
 		*ret++ = (struct pipeline_counter){ "switches", counts->switches };
 		*ret++ = (struct pipeline_counter){ "switch stacks", counts->switch_stacks };

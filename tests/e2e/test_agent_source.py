@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Threads that sample themselves: --source agent. What it records, what it leaves of the program as it was, and that it
 needs nothing that a container refuses."""
+import collections
 import contextlib
 import json
 import os
@@ -160,7 +161,7 @@ class Truth(AgentSource):
     HARD = ("deep", "reused")
 
     def test_nothing_exact_is_wrong(self):
-        judged = 0
+        judged, verdicts = 0, {True: collections.Counter(), False: collections.Counter()}
         for interpreter in t.interpreters():
             if interpreter.path is None or interpreter.place is not t.MACHINE or \
                interpreter.version not in ("3.8", "3.11", "3.12", "3.13"):
@@ -170,11 +171,13 @@ class Truth(AgentSource):
                      t.fixture(*arguments, python=interpreter.path) as target:
                     t.probing("inject", target.pid, check=t.OK)
                     recording = t.record(target.pid, 2, 999, "out.db", "--source", "agent")
-                    self.assertExact(recording, 0.3 if name in self.HARD else 0.9, 5)
+                    verdicts[name in self.HARD] += recording.verdicts()
                     counts, wrong = make_judge(recording, target.truth).judge()
                     self.assertEqual(0, counts["exact", False] + counts["verified", False], wrong[:3])
                     judged += counts["exact", True]
-        self.assertGreater(judged, 300, "too few samples to judge")
+        self.assertGreater(judged, 200, "too few samples to judge")
+        for is_hard, least in ((False, 0.9), (True, 0.4)):
+            self.assertGreater(verdicts[is_hard]["exact"], least * sum(verdicts[is_hard].values()), verdicts)
 
 
 class Harmless(AgentSource):
@@ -481,7 +484,7 @@ class Container(AgentSource):
                     if source == "auto":
                         self.assertIn("seccomp", said.splitlines()[0])
                     recording = t.Recording(os.path.join(self.folder, source + ".db"))
-                    self.assertExact(recording)
+                    self.assertExact(recording, 0.8, 5)  # in a fixed time, on whatever runs besides
                     self.assertIn("leaf", recording.all_names())
                     ends = recording.ends()
                     self.assertGreater(ends["complete"] + ends["completed"], 0.95 * sum(ends.values()), ends)

@@ -275,10 +275,12 @@ while not t.take(1): time.sleep(0.01)
 """)
         judged = ("SELECT count(*), count(*) - count(DISTINCT text), sum(text <> thread || ' wrote ' || i OR half <> i / 2.0), "
                   "sum(i < before) FROM (SELECT *, lag(i) OVER (PARTITION BY thread ORDER BY time_ns, i) AS before FROM busy)")
+        n_read = 0
         for _ in range(10):
             ((n, doubled, torn, disordered),) = self.ask(host.pid, judged)
-            self.assertGreater(n, 0)
-            self.assertEqual([0, 0, 0], [doubled, torn, disordered or 0])
+            n_read += n
+            self.assertEqual([0, 0, 0], [doubled, torn or 0, disordered or 0])
+        self.assertGreater(n_read, 0)  # a single look may find that all rows have been evicted meanwhile
         self.end(host)
         ((n, doubled, torn, disordered),) = self.ask(host.pid, judged)
         self.assertEqual([0, 0, 0], [doubled, torn, disordered])
