@@ -49,8 +49,9 @@ static const struct {
 	  "python.function_time has the times of torch's modules after probing attach PID --config "
 	  "FILE with \"torch: on\" in FILE" },
 	{ "profiling_data", "python.function_time has the times of functions after probing attach PID --config FILE" },
-	{ "training_logs", "python.variables has the values of variables after probing attach PID --config FILE with "
-			   "\"variables: [loss@train]\" in FILE" },
+	{ "training_logs",
+	  "probing.log(epoch=1, loss=0.5) in a program with the agent writes it; python.variables has the values of "
+	  "variables after probing attach PID --config FILE with \"variables: [loss@train]\" in FILE" },
 	{ "python.memory", "memory_usage has the memory of a process" },
 };
 
