@@ -15,10 +15,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/proc.h"
@@ -116,10 +119,30 @@ static int add_loan(pid_t pid, int fd)
 	return r;
 }
 
+/*
+ * Whether a descriptor is some process's memory in procfs: a process may lend any file it has open, such as a FIFO or one of a
+ * FUSE file system, where a read would wait for as long as that process likes.
+ */
+static bool is_memory(int fd)
+{
+	static const char end[] = "/mem";
+	const size_t n_end = sizeof end - 1;
+	char path[64], name[PATH_MAX];
+	struct statfs fs;
+	struct stat st;
+	ssize_t n;
+
+	if (fstatfs(fd, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return false;
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	n = readlink(path, name, sizeof name);
+	return n > (ssize_t)n_end && memcmp(name + n - n_end, end, n_end) == 0;
+}
+
 int remote_lend(pid_t pid, int fd)
 {
 	struct loan *loan;
-	int r = 0;
+	int r = fd >= 0 && !is_memory(fd) ? -EBADF : 0;
 
 	pthread_mutex_lock(&lent.lock);
 	loan = find_loan(pid);
@@ -127,7 +150,7 @@ int remote_lend(pid_t pid, int fd)
 		close(loan->fd);
 		*loan = lent.loans[--lent.n];
 	}
-	if (fd >= 0)
+	if (fd >= 0 && r == 0)
 		r = add_loan(pid, fd);
 	pthread_mutex_unlock(&lent.lock);
 	if (r < 0)

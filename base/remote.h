@@ -71,7 +71,7 @@ int remote_open_process(pid_t pid, struct remote **ret);
 /*
  * remote_lend - a process' /proc/self/mem that it has opened itself: reading it needs no right.
  * Used by all struct remote of that process that are refused from then on. In the process' next program it reads nothing.
- * @fd: taken over, also on failure; -1: the loan ends. Errors: -ENOMEM.
+ * @fd: taken over, also on failure; -1: the loan ends. Errors: -ENOMEM; -EBADF it is no process's memory in procfs.
  * Source: proc_pid_mem(5); mem_open() in fs/proc/base.c, Linux 6.12, which checks rights, and mem_rw(), which does not.
  */
 int remote_lend(pid_t pid, int fd);

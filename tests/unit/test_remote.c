@@ -284,6 +284,27 @@ static void lent_memory_needs_no_permission(void **state)
 	assert_int_equal(WEXITSTATUS(status), EPERM);
 }
 
+/* A read of them could wait for as long as their owner likes. */
+static void other_files_cannot_be_lent(void **state)
+{
+	static const char *const paths[] = { "/proc/self/maps", "/proc/self/exe", "/dev/zero", "/proc" };
+	int ends[2];
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(paths); i++) {
+		int fd = open(paths[i], O_RDONLY | O_CLOEXEC);
+
+		assert_true(fd >= 0);
+		assert_int_equal(remote_lend(getppid(), fd), -EBADF);
+		assert_int_equal(fcntl(fd, F_GETFD), -1); /* taken over all the same */
+	}
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	assert_int_equal(remote_lend(getppid(), ends[0]), -EBADF);
+	close(ends[1]);
+	assert_int_equal(remote_lend(getppid(), open("/proc/self/mem", O_RDONLY | O_CLOEXEC)), 0);
+	assert_int_equal(remote_lend(getppid(), -1), 0);
+}
+
 static void a_buffer_has_bounds(void **state)
 {
 	static const uint8_t bytes[] = "0123456789";
@@ -312,7 +333,7 @@ int main(void)
 		cmocka_unit_test(pointers_are_read_whole),       cmocka_unit_test(leading_whole_parts_are_counted),
 		cmocka_unit_test(empty_parts_are_whole),         cmocka_unit_test(a_child_is_read_until_it_is_gone),
 		cmocka_unit_test(a_strangers_memory_is_refused), cmocka_unit_test(lent_memory_needs_no_permission),
-		cmocka_unit_test(a_buffer_has_bounds),
+		cmocka_unit_test(other_files_cannot_be_lent),    cmocka_unit_test(a_buffer_has_bounds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
