@@ -58,8 +58,12 @@ static struct new_frame *add_frame(struct intern *intern, struct batch *batch, s
 {
 	struct new_frame *row = BATCH_ADD(batch, frames);
 
-	if (!row || id_map_add(map, key, intern->n_frames + 1) < 0)
+	if (!row)
 		return NULL;
+	if (id_map_add(map, key, intern->n_frames + 1) < 0) {
+		batch->n_frames--; /* the rows before it are still written */
+		return NULL;
+	}
 	row->id = ++intern->n_frames;
 	return row;
 }
@@ -313,6 +317,7 @@ static int intern_kernel(struct intern *intern, struct batch *batch, const struc
 
 static int intern_task(struct intern *intern, struct batch *batch, const struct frame *frame, uint32_t *ret)
 {
+	CLEANUP(freep) char *copy = NULL;
 	const struct id_slot *slot;
 	struct new_frame *row;
 	uint32_t name;
@@ -326,13 +331,12 @@ static int intern_task(struct intern *intern, struct batch *batch, const struct 
 		*ret = slot->id;
 		return 0;
 	}
-	row = add_frame(intern, batch, &intern->tasks, (uint64_t)name + 1);
+	copy = strdup(frame->task.name);
+	row = copy ? add_frame(intern, batch, &intern->tasks, (uint64_t)name + 1) : NULL;
 	if (!row)
 		return -ENOMEM;
 	row->kind = FRAME_TASK;
-	row->name = strdup(frame->task.name);
-	if (!row->name)
-		return -ENOMEM;
+	row->name = TAKE(copy);
 	*ret = row->id;
 	return 0;
 }
@@ -442,6 +446,7 @@ int intern_object_name(struct intern *intern, const char *name, uint32_t *ret)
 static int intern_object_frame(struct intern *intern, struct batch *batch, uint32_t object, uint32_t *ret)
 {
 	const struct id_slot *slot = id_map_find(&intern->objects, object);
+	CLEANUP(freep) char *name = NULL;
 	struct new_frame *row;
 	uint32_t n_bytes;
 
@@ -449,13 +454,12 @@ static int intern_object_frame(struct intern *intern, struct batch *batch, uint3
 		*ret = slot->id;
 		return 0;
 	}
-	row = add_frame(intern, batch, &intern->objects, object);
+	name = strdup(interner_get(&intern->object_names, object - 1, &n_bytes));
+	row = name ? add_frame(intern, batch, &intern->objects, object) : NULL;
 	if (!row)
 		return -ENOMEM;
 	row->kind = FRAME_WAIT;
-	row->name = strdup(interner_get(&intern->object_names, object - 1, &n_bytes));
-	if (!row->name)
-		return -ENOMEM;
+	row->name = TAKE(name);
 	*ret = row->id;
 	return 0;
 }
