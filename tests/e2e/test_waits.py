@@ -109,13 +109,12 @@ class Waits(t.Case):
 class Common:
     """What holds in both modes."""
 
+    @t.statistical("one recording in some forty lacks a record of a switch, which nothing counts", 0.01)
     def test_of_the_recording(self):
         self.assertEqual(("ok", self.mode, 1), (self.recording.integrity, self.recording.run["mode"],
                                                 self.recording.run["clean"]))
         self.assertGreater(min(row.weight for row in self.rows), 0)
-        self.assertEqual(0, self.recording.counters["lost"])
-        # About one recording in forty lacks a record of a switch without a count of it: its time is unknown, and said.
-        self.assertLess(self.recording.counters["unknown ns"] / 1e9, 0.002 * sum(row.weight for row in self.rows))
+        self.assertEqual((0, 0), (self.recording.counters["unknown ns"], self.recording.counters["lost"]))
         self.assertLessEqual({row.state for row in self.rows}, OFF | {"running"})
 
     def test_a_thread_that_waits_all_the_time(self):
