@@ -425,7 +425,7 @@ static object *drop(object *self, object *arguments)
 	ring = table->ring;
 	__atomic_store_n(&table->ring, NULL, __ATOMIC_RELEASE);
 	if (ring && table->n_forks == n_forks && open_folder(&folder) == 0) {
-		(void)ring_remove(ring, folder); /* somebody has removed it already: that is what was wanted */
+		(void)ring_remove(ring, folder); /* on failure a file that is left goes with retention */
 		close(folder);
 		n_bytes -= ring_file_bytes(ring);
 		if (!is_free_threaded())

@@ -415,7 +415,7 @@ static int put_rows(struct live_rows *rows, const struct live_ring *ring, const 
 	return 0;
 }
 
-/* What the program has put in vain is said, not only counted. */
+/* Report the values that the program appended and that the ring could not take. */
 static void note_losses(struct live *live, const struct live_ring *ring, const struct ring_snapshot *snapshots)
 {
 	unsigned long long n_dropped = 0, n_unfit = 0;

@@ -38,7 +38,7 @@ static size_t blank_length(const char *text)
 	return end ? (size_t)(end + 2 - text) : strlen(text);
 }
 
-/* Length of a quoted token; a doubled quote stands for itself. */
+/* Length of a quoted token; a doubled quote is one quote character. */
 static size_t quoted_length(const char *text, char quote)
 {
 	size_t n = 1;

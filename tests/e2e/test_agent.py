@@ -252,7 +252,7 @@ class Evaluation(AgentCase):
 
 class Times(AgentCase):
     """Evaluations that have so much time, and what they leave of the program's speed."""
-    alone = True  # it counts on an answer while the program still does what it was told
+    alone = True  # it expects an answer while the program still runs the code that it received
 
     def test_the_program_is_as_fast_as_before(self):
         """In CPython 3.12 PyThreadState_SetAsyncExc(NULL) leaves all threads on the slow path of the evaluation loop."""

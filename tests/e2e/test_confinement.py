@@ -305,7 +305,7 @@ class ElfFiles(t.Case):
         self.assertIn("run_for", result.all_names(), "Python's own names are no file's")
         return stderr, result
 
-    @t.statistical("bounds the share of samples that are unwound while a reader starts anew", 0.0005)
+    @t.statistical("bounds the share of samples that are unwound while a new reader starts", 0.0005)
     def test_death(self):
         with recording_of_libraries() as (process, _, reader):
             os.kill(reader, signal.SIGKILL)
