@@ -35,11 +35,19 @@ enum exit_status {
 	EXIT_NOT_FOUND = 127,      /* of record -- CMD */
 };
 
+/* What each status means, for help and manual; ends with a NULL meaning. */
+struct exit_meaning {
+	enum exit_status status;
+	const char *meaning;
+};
+extern const struct exit_meaning cli_exit_statuses[];
+
 struct verb {
 	const char *name;
-	const char *aliases; /* space separated; NULL none */
-	const char *summary; /* one line for the list of verbs */
-	const char *target;  /* the option before a process' id, "--pid"; NULL: it is an argument */
+	const char *aliases;     /* space separated; NULL none */
+	const char *summary;     /* one line for the list of verbs */
+	const struct argp *argp; /* its options and their help: what cli_parse() gets */
+	const char *target;      /* the option before a process' id, "--pid"; NULL: it is an argument */
 	/* argv[0] is "probing <verb>"; returns an exit status. */
 	int (*run)(int argc, char **argv);
 };

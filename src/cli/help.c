@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* help.c - the output of "probing --help". */
-#include "base/util.h"
 #include "src/cli/cli.h"
 
-static const struct {
-	enum exit_status status;
-	const char *meaning;
-} statuses[] = {
+const struct exit_meaning cli_exit_statuses[] = {
 	{ EXIT_OK, "success (record -- CMD: the exit status of CMD)" },
 	{ EXIT_FAILED, "another failure; see the message on stderr" },
 	{ EXIT_REGRESSED, "check: a regression" },
@@ -19,6 +15,7 @@ static const struct {
 	{ EXIT_NOT_PERMITTED, "not permitted" },
 	{ EXIT_NOT_EXECUTABLE, "record -- CMD: CMD cannot be executed" },
 	{ EXIT_NOT_FOUND, "record -- CMD: CMD not found" },
+	{ 0 },
 };
 
 void cli_help(FILE *out)
@@ -43,6 +40,6 @@ void cli_help(FILE *out)
 	      "\n"
 	      "Exit status:\n",
 	      out);
-	for (size_t i = 0; i < N_ELEMENTS(statuses); i++)
-		fprintf(out, "  %3d  %s\n", statuses[i].status, statuses[i].meaning);
+	for (size_t i = 0; cli_exit_statuses[i].meaning; i++)
+		fprintf(out, "  %3d  %s\n", cli_exit_statuses[i].status, cli_exit_statuses[i].meaning);
 }

@@ -176,5 +176,6 @@ static int run_annotate(int argc, char **argv)
 const struct verb verb_annotate = {
 	.name = "annotate",
 	.summary = "print sources with the time spent on each line",
+	.argp = &argp,
 	.run = run_annotate,
 };

@@ -121,5 +121,6 @@ static int run_attach(int argc, char **argv)
 const struct verb verb_attach = {
 	.name = "attach",
 	.summary = "time functions and watch variables in a running process",
+	.argp = &argp,
 	.run = run_attach,
 };

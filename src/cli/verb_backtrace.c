@@ -283,5 +283,6 @@ const struct verb verb_backtrace = {
 	.name = "backtrace",
 	.aliases = "dump bt b",
 	.summary = "print the stack of each thread of a running process",
+	.argp = &argp,
 	.run = run_backtrace,
 };

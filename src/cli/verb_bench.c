@@ -321,5 +321,6 @@ static int run_bench(int argc, char **argv)
 const struct verb verb_bench = {
 	.name = "bench",
 	.summary = "run a command repeatedly, recorded and timed, into one file",
+	.argp = &argp,
 	.run = run_bench,
 };

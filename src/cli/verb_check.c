@@ -295,5 +295,6 @@ static int run_check(int argc, char **argv)
 const struct verb verb_check = {
 	.name = "check",
 	.summary = "compare recordings with a baseline, for CI",
+	.argp = &argp,
 	.run = run_check,
 };

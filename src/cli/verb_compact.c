@@ -166,5 +166,6 @@ static int run_compact(int argc, char **argv)
 const struct verb verb_compact = {
 	.name = "compact",
 	.summary = "rewrite a recording as small as possible",
+	.argp = &argp,
 	.run = run_compact,
 };

@@ -216,5 +216,6 @@ const struct verb verb_config = {
 	.name = "config",
 	.aliases = "cfg c",
 	.summary = "list, get and set what is configured in a process",
+	.argp = &argp,
 	.run = run_config,
 };

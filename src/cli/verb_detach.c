@@ -93,5 +93,6 @@ static int run_detach(int argc, char **argv)
 const struct verb verb_detach = {
 	.name = "detach",
 	.summary = "end the agent in a process",
+	.argp = &argp,
 	.run = run_detach,
 };

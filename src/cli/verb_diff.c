@@ -203,5 +203,6 @@ static int run_diff(int argc, char **argv)
 const struct verb verb_diff = {
 	.name = "diff",
 	.summary = "compare recordings",
+	.argp = &argp,
 	.run = run_diff,
 };

@@ -101,5 +101,6 @@ const struct verb verb_doctor = {
 	.name = "doctor",
 	.aliases = NULL,
 	.summary = "test what works on this machine, and how to fix the rest",
+	.argp = &argp,
 	.run = run_doctor,
 };

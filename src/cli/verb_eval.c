@@ -193,5 +193,6 @@ const struct verb verb_eval = {
 	.name = "eval",
 	.aliases = "e",
 	.summary = "run Python code in a process",
+	.argp = &argp,
 	.run = run_eval,
 };

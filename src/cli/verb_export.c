@@ -243,5 +243,6 @@ static int run_export(int argc, char **argv)
 const struct verb verb_export = {
 	.name = "export",
 	.summary = "convert a recording to another format",
+	.argp = &argp,
 	.run = run_export,
 };

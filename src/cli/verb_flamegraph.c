@@ -163,5 +163,6 @@ const struct verb verb_flamegraph = {
 	.name = "flamegraph",
 	.aliases = "flame fg",
 	.summary = "draw a flame graph",
+	.argp = &argp,
 	.run = run_flamegraph,
 };

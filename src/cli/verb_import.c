@@ -291,5 +291,6 @@ static int run_import(int argc, char **argv)
 const struct verb verb_import = {
 	.name = "import",
 	.summary = "import a profile of another profiler",
+	.argp = &argp,
 	.run = run_import,
 };

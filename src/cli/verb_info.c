@@ -205,5 +205,6 @@ static int run_info(int argc, char **argv)
 const struct verb verb_info = {
 	.name = "info",
 	.summary = "describe a recording and check its integrity",
+	.argp = &argp,
 	.run = run_info,
 };

@@ -127,5 +127,6 @@ const struct verb verb_inject = {
 	.name = "inject",
 	.aliases = "in i",
 	.summary = "load the agent into a running Python process",
+	.argp = &argp,
 	.run = run_inject,
 };

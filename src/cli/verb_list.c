@@ -256,5 +256,6 @@ const struct verb verb_list = {
 	.name = "list",
 	.aliases = "ls l",
 	.summary = "list the running Python processes",
+	.argp = &argp,
 	.run = run_list,
 };

@@ -263,5 +263,6 @@ const struct verb verb_memory = {
 	.name = "memory",
 	.aliases = "mem",
 	.summary = "show the memory of a process, and its growth",
+	.argp = &argp,
 	.run = run_memory,
 };

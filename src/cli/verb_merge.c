@@ -114,5 +114,6 @@ static int run_merge(int argc, char **argv)
 const struct verb verb_merge = {
 	.name = "merge",
 	.summary = "merge recordings into one",
+	.argp = &argp,
 	.run = run_merge,
 };

@@ -404,5 +404,6 @@ const struct verb verb_record = {
 	.aliases = NULL,
 	.target = "--pid",
 	.summary = "record a running process or a command",
+	.argp = &record_argp,
 	.run = run_record,
 };

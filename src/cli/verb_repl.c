@@ -371,5 +371,6 @@ const struct verb verb_repl = {
 	.name = "repl",
 	.aliases = "r",
 	.summary = "open a Python prompt in a process",
+	.argp = &argp,
 	.run = run_repl,
 };

@@ -176,5 +176,6 @@ static int run_report(int argc, char **argv)
 const struct verb verb_report = {
 	.name = "report",
 	.summary = "print the functions with the most time",
+	.argp = &argp,
 	.run = run_report,
 };

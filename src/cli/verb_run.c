@@ -116,5 +116,6 @@ const struct verb verb_run = {
 	.name = "run",
 	.aliases = "launch",
 	.summary = "start a command with the agent in it",
+	.argp = &argp,
 	.run = run_run,
 };

@@ -254,5 +254,6 @@ const struct verb verb_sql = {
 	.name = "sql",
 	.aliases = "query q",
 	.summary = "query recordings or a running process in SQL",
+	.argp = &argp,
 	.run = run_sql,
 };

@@ -233,5 +233,6 @@ static int run_symbolize(int argc, char **argv)
 const struct verb verb_symbolize = {
 	.name = "symbolize",
 	.summary = "resolve a recording's native functions",
+	.argp = &argp,
 	.run = run_symbolize,
 };

@@ -187,5 +187,6 @@ const struct verb verb_tables = {
 	.name = "tables",
 	.aliases = "tbl",
 	.summary = "list the tables for SQL",
+	.argp = &argp,
 	.run = run_tables,
 };

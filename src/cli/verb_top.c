@@ -289,5 +289,6 @@ const struct verb verb_top = {
 	.aliases = NULL,
 	.target = "--pid",
 	.summary = "show the time of a process or a command live",
+	.argp = &top_argp,
 	.run = run_top,
 };

@@ -67,11 +67,12 @@ static const struct layer {
 	{ "src/probes", { "base", "src/config" } },
 	{ "src/inject", { "base", "unwind/native", "unwind/cpython", "src/agent" } },
 
-	{ "src/cli", { "base",       "src/profile",  "unwind/native", "unwind/cpython", "unwind/stitch",
-		       "symbolize",  "src/capture",  "src/store",     "src/sql",        "src/export",
-		       "src/report", "src/pipeline", "src/backtrace", "src/doctor",     "src/top",
-		       "src/live",   "src/archive",  "src/import",    "src/compare",    "src/inject",
-		       "src/agent",  "src/prompt",   "src/config",    "src/probes",     "src/ring" } },
+	{ "src/cli",
+	  { "base",          "src/profile",  "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize",
+	    "src/capture",   "src/store",    "src/sql",       "src/export",     "src/report",    "src/pipeline",
+	    "src/backtrace", "src/doctor",   "src/top",       "src/live",       "src/archive",   "src/import",
+	    "src/compare",   "src/inject",   "src/agent",     "src/prompt",     "src/config",    "src/probes",
+	    "src/ring",      "src/catalogue" } },
 };
 
 /* Folders of sources: each belongs to a layer. */

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: MIT
+"""Manual pages as mandoc reads them, and completion as bash, zsh and fish do it."""
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import probing_test as p
+import terminal
+
+SAME_FOR_ALL_USERS = True
+
+BASH = """
+source "$1"
+shift
+COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+compopt() { :; }
+_probing
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+def environment():
+    return dict(os.environ, PATH=os.path.dirname(p.BINARY) + ":" + os.environ["PATH"], TERM="xterm")
+
+
+def run(*command):
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60,
+                          env=environment())
+    if done.returncode != 0:
+        raise AssertionError("%s: %s%s" % (" ".join(command), done.stdout, done.stderr))
+    return done.stdout
+
+
+def verbs():
+    return [line.split("\t")[0] for line in run(p.BINARY, "help", "--words", "verbs").splitlines()]
+
+
+def need(program):
+    if not shutil.which(program):
+        raise unittest.SkipTest("no " + program)
+
+
+class Manual(unittest.TestCase):
+    def test_pages_have_no_mistakes(self):
+        need("mandoc")
+        for verb in [None] + verbs():
+            page = run(p.BINARY, "help", "--man", *([verb] if verb else []))
+            done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning"], input=page, stdout=subprocess.PIPE, text=True, check=False)
+            found = [line for line in done.stdout.splitlines() if "missing date" not in line]
+            self.assertEqual([], found, verb)
+
+    def test_pages_have_each_option_of_the_help(self):
+        need("mandoc")
+        for verb in verbs():
+            page = subprocess.run(["mandoc", "-T", "utf8", "-O", "width=1000"], input=run(p.BINARY, "help", "--man", verb),
+                                  stdout=subprocess.PIPE, text=True, check=True).stdout
+            page = re.sub(r".\x08", "", page)
+            options = re.findall(r"^ {2,6}(?:-\w, )*(--[a-z-]+)", run(p.BINARY, verb, "--help"), re.M)
+            self.assertTrue(options)
+            for option in options:
+                self.assertRegex(page, r"(?m)^ +(-\w, )*(--[a-z-]+, )*%s\b" % option, verb)
+
+    def test_unknown_verbs_and_shells(self):
+        self.assertIn("did you mean record", self.refused("help", "--man", "recrod"))
+        self.assertIn("bash, zsh or fish", self.refused("help", "--completion", "tcsh"))
+        self.assertIn("no words of the kind stones", self.refused("help", "--words", "stones"))
+
+    def refused(self, *arguments):
+        done = subprocess.run([p.BINARY] + list(arguments), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertNotEqual(0, done.returncode)
+        return done.stderr
+
+
+class Completes:
+    """What a shell offers for a command line whose last word is begun. Subclasses have shell and offered()."""
+    def setUp(self):
+        need(self.shell)
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.script = os.path.join(self.folder, "_probing")
+        with open(self.script, "w", encoding="utf-8") as file:
+            file.write(run(p.BINARY, "help", "--completion", self.shell))
+
+    def test_verbs(self):
+        self.assertEqual({"record", "report", "repl"}, self.offered("probing", "re"))
+        self.assertEqual({"backtrace"}, self.offered("probing", "help", "ba"))
+
+    def test_options(self):
+        self.assertEqual({"--paused", "--pid"}, self.offered("probing", "record", "--p"))
+        self.assertEqual({"--locals"}, self.offered("probing", "bt", "--lo"))
+
+    def test_formats_and_events(self):
+        self.assertEqual({"speedscope", "sqlite", "svg"}, self.offered("probing", "export", "--to", "s"))
+        self.assertEqual({"page-faults"}, self.offered("probing", "record", "-e", "page-fa"))
+
+    def test_processes(self):
+        with p.target([p.DEBIAN_PYTHON, "-c", "import time; print('ready {}', flush=True); time.sleep(60)"]) as target:
+            pid = str(target.pid)
+            self.assertIn(pid, self.offered("probing", "backtrace", pid[:-1]))
+            self.assertIn(pid, self.offered("probing", "record", "--pid", pid[:-1]))
+
+
+class CompletesInBash(Completes, unittest.TestCase):
+    shell = "bash"
+
+    def offered(self, *words):
+        return {word.rstrip("=") for word in run("bash", "--norc", "-c", BASH, "bash", self.script, *words).split()}
+
+    def test_value_after_an_equals_sign(self):
+        self.assertEqual({"svg"}, self.offered("probing", "export", "--to", "=", "sv"))
+
+    def test_command(self):
+        self.assertIn("printf", self.offered("probing", "record", "--", "print"))
+
+
+class CompletesInZsh(Completes, unittest.TestCase):
+    """In a terminal, where alone zsh completes; Ctrl-X lists what fits."""
+    shell = "zsh"
+
+    def offered(self, *words):
+        typed = " ".join(words)
+        with terminal.Terminal(["zsh", "-f", "-i"], rows=100, columns=200, environment=environment()) as zsh:
+            zsh.press("PS1='> '; fpath=(%s $fpath); autoload -Uz compinit; compinit -u -D; LISTMAX=1000\r" % self.folder)
+            zsh.press("bindkey '^X' list-choices; clear; print rea''dy\r")
+            zsh.wait_for("ready")
+            zsh.press(typed, "\x18")
+
+            def found(lines):
+                rest = lines[lines.index("> " + typed) + 1:] if "> " + typed in lines else []
+                one = "%s\\S*" % re.escape(words[-1])  # words of one description share its line
+                return {word for line in rest for word in re.findall(r"(?:^|\s)(%s)(?=(?:\s+%s)*\s+-- )" % (one, one), line)}
+            zsh.wait_for(lambda lines: len(found(lines)) > 0)
+            zsh.take(0.3)  # the rest of the list
+            return found(zsh.lines())
+
+
+class CompletesInFish(Completes, unittest.TestCase):
+    shell = "fish"
+
+    def offered(self, *words):
+        found = run("fish", "--no-config", "-c", "source %s; complete -C '%s'" % (self.script, " ".join(words)))
+        return {line.split("\t")[0] for line in found.splitlines()}
+
+
+if __name__ == "__main__":
+    unittest.main()
