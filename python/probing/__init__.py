@@ -17,6 +17,8 @@ into this process. connect() is Python's own sqlite3 with probing's extension in
 CPython 3.8 or newer; nothing but the standard library is needed. Where pandas can be imported, query() answers
 with a DataFrame.
 """
+__version__ = "0.1.0"  # that of meson.build: the agent compares
+
 _PLACES = {
     "Error": "_binary", "binary": "_binary", "connect": "_connect", "query": "_query",
     "ExternalTable": "_rows", "event": "_rows", "log": "_rows", "span": "_rows", "step": "_rows", "table": "_rows",

@@ -142,6 +142,14 @@ static void set_options(uint32_t options)
 	agent_take_configuration();
 }
 
+/* In the main thread, between two instructions. */
+static int begin_in_python(void *unused)
+{
+	(void)rows_offer(unused);
+	python_offer_package();
+	return 0;
+}
+
 static int give_up(const char *reason, int error)
 {
 	agent_off(reason);
@@ -180,7 +188,7 @@ __attribute__((visibility("default"))) int probing_agent_start(uint32_t options)
 		(void)worker_stop();
 		return give_up("it cannot have another thread", r);
 	}
-	(void)python_call_soon(rows_offer); /* refused: the next evaluation does it */
+	(void)python_call_soon(begin_in_python); /* refused: the next evaluation does it */
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "src/agent/modules.h"
 #include "src/agent/rows.h"
 
 typedef struct object object; /* PyObject */
@@ -41,6 +42,7 @@ static struct {
 	object *(*Callable)(struct method *, object *, object *);
 	object *(*CallObjects)(object *, ...);
 	object *(*Bytes)(const char *, ssize_t);
+	object *(*Encode)(object *);
 	int (*BytesText)(object *, char **, ssize_t *);
 	object *(*Text)(const char *, ssize_t, const char *);
 	object *(*BuildValue)(const char *, ...);
@@ -83,6 +85,7 @@ static const struct {
 	{ "PyCFunction_NewEx", &py.Callable, false },
 	{ "PyObject_CallFunctionObjArgs", &py.CallObjects, false },
 	{ "PyBytes_FromStringAndSize", &py.Bytes, false },
+	{ "PyUnicode_AsUTF8String", &py.Encode, false },
 	{ "PyBytes_AsStringAndSize", &py.BytesText, false },
 	{ "PyUnicode_DecodeUTF8", &py.Text, false },
 	{ "Py_BuildValue", &py.BuildValue, false },
@@ -104,7 +107,7 @@ static const struct {
 	{ "PyEval_InitThreads", &py.InitThreads, true },
 };
 
-extern const char evaluate_source[]; /* evaluate.py */
+extern const char evaluate_source[], package_source[]; /* evaluate.py, package.py */
 
 #define SPACE "_probing_agent" /* key in sys */
 
@@ -263,29 +266,59 @@ void python_forget_evaluation(void)
 	side = NULL;
 }
 
-/* Create a namespace with the functions of evaluate.py. NULL with Python's error set. */
-static object *make_space(void)
+/* source(name) of package.py. */
+static object *find_module(object *self, object *argument)
 {
-	object *space = py.DictNew();
-	OWNED done = NULL;
+	OWNED name = py.Encode(argument);
+	char *text;
+	ssize_t n;
 
-	if (space && py.DictSet(space, "__builtins__", py.Builtins()) == 0)
-		done = py.RunString(evaluate_source, FILE_INPUT, space, space, NULL);
-	if (done && py.SysSet(SPACE, space) == 0)
+	(void)self;
+	if (!name || py.BytesText(name, &text, &n) < 0)
+		return NULL;
+	for (const struct python_module *one = python_modules; one->name; one++)
+		if (strcmp(one->name, text) == 0)
+			return py.BuildValue("s", one->text);
+	return py.BuildValue("");
+}
+
+static struct method source_method = { "source", find_module, METHOD_ONE_ARGUMENT, NULL };
+
+/* The namespace of our Python code, kept in sys: the interpreter drops it at its end; evaluate.py explains why. NULL with
+ * Python's error set. */
+static object *get_space(void)
+{
+	object *space = py.SysGet(SPACE);
+
+	if (space && py.DictGet(space, "__builtins__")) {
+		py.Keep(space);
+		return space;
+	}
+	space = py.DictNew();
+	if (space && py.DictSet(space, "__builtins__", py.Builtins()) == 0 && py.SysSet(SPACE, space) == 0)
 		return space;
 	forget(&space);
 	return NULL;
 }
 
-/* Kept in sys, where the interpreter drops it at its end; evaluate.py explains why. */
-static object *get_space(void)
+/* Have the functions of a source in the namespace. @function: one of them, by which it is known to be there. */
+static bool add_functions(object *space, const char *function, const char *source)
 {
-	object *space = py.SysGet(SPACE);
+	OWNED done = NULL;
 
-	if (!space || !py.DictGet(space, "run"))
-		return make_space();
-	py.Keep(space);
-	return space;
+	if (py.DictGet(space, function))
+		return true;
+	done = py.RunString(source, FILE_INPUT, space, space, NULL);
+	return done != NULL;
+}
+
+static bool add_package(object *space)
+{
+	OWNED source = py.Callable(&source_method, NULL, NULL);
+	OWNED its_version = py.BuildValue("s", python_modules_version);
+
+	return source && its_version && py.DictSet(space, "source", source) == 0 &&
+	       py.DictSet(space, "version", its_version) == 0 && add_functions(space, "package", package_source);
 }
 
 /* Call a function of evaluate.py. False: the user's code has broken it, or the interpreter refuses. */
@@ -339,7 +372,9 @@ void python_evaluate(const char *code, size_t n_bytes, const struct python_side 
 		     size_t *ret_bytes)
 {
 	OWNED space = get_space();
-	OWNED source = space ? py.Bytes(code, (ssize_t)n_bytes) : NULL;
+	bool is_whole = space && add_functions(space, "run", evaluate_source) && add_package(space) &&
+			call_ours(space, "offer", NULL);
+	OWNED source = is_whole ? py.Bytes(code, (ssize_t)n_bytes) : NULL;
 	OWNED name = source ? py.Text("<probing>", 9, NULL) : NULL;
 	OWNED write = name ? py.Callable(&write_method, NULL, NULL) : NULL;
 	OWNED answer = NULL;
@@ -359,4 +394,14 @@ void python_evaluate(const char *code, size_t n_bytes, const struct python_side 
 	if (write)
 		(void)call_ours(space, "end", NULL);
 	side = NULL;
+}
+
+void python_offer_package(void)
+{
+	OWNED space = py.DictGet(py.Modules(), "probing") ? NULL : get_space();
+
+	if (space && add_package(space))
+		(void)call_ours(space, "offer", NULL);
+	if (py.Error())
+		py.ErrorClear();
 }

@@ -66,6 +66,12 @@ struct python_side {
 void python_evaluate(const char *code, size_t n_bytes, const struct python_side *in, enum outcome *ret, char **ret_text,
 		     size_t *ret_bytes);
 
+/*
+ * python_offer_package - have imports find the package `probing` in the agent, if it is not imported yet and not installed
+ * (package.py). With the interpreter's lock. python_evaluate() does it, too.
+ */
+void python_offer_package(void);
+
 /* In a forked child: nobody receives the output of the parent's evaluation there. */
 void python_forget_evaluation(void);
 

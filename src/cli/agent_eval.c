@@ -9,7 +9,7 @@
 #include "base/util.h"
 #include "src/cli/cli.h"
 
-enum { LOOK_AGAIN_MS = 100, INJECT_WAIT_MS = 5000, START_MS = 10000 };
+enum { LOOK_AGAIN_MS = 100, INJECT_WAIT_MS = 5000, START_MS = 10000, CALL_MS = 30000 };
 
 void agent_put_traceback(const char *text, size_t n_text)
 {
@@ -150,4 +150,72 @@ char *agent_call(const char *source, const char *function, const char *bytes, si
 	put_literal(out, bytes, n_bytes);
 	fputs("))({})", out);
 	return fclose(out) == 0 ? TAKE(code) : NULL;
+}
+
+static int keep_output(void *data, int stream, const char *text, size_t n_text)
+{
+	FILE *out = data;
+
+	if (stream == 1)
+		fwrite(text, 1, n_text, out);
+	return EXIT_OK;
+}
+
+int agent_eval_output(pid_t pid, struct agent_talk *talk, const char *code, struct agent_value *ret_value, char **ret,
+		      size_t *ret_bytes)
+{
+	CLEANUP(freep) char *text = NULL;
+	size_t n_bytes;
+	FILE *out = open_memstream(&text, &n_bytes);
+	const struct agent_eval eval = {
+		.code = code,
+		.n_code = code ? strlen(code) : 0,
+		.timeout_ms = CALL_MS,
+		.output = keep_output,
+		.data = out,
+	};
+	int status;
+
+	if (code && out)
+		status = agent_eval(pid, talk, &eval, ret_value);
+	else
+		status = cli_fail(EXIT_FAILED, "not enough memory");
+	if (out && fclose(out) != 0 && status == EXIT_OK)
+		status = cli_fail(EXIT_FAILED, "not enough memory");
+	if (status != EXIT_OK)
+		return status;
+	*ret = TAKE(text);
+	*ret_bytes = n_bytes;
+	return EXIT_OK;
+}
+
+/* A call of package.py's call(), as one expression. */
+static char *package_code(const char *module, const char *function, const char *argument)
+{
+	CLEANUP(freep) char *code = NULL;
+	size_t n_code;
+	FILE *out = open_memstream(&code, &n_code);
+
+	if (!out)
+		return NULL;
+	fprintf(out, "__import__(\"sys\")._probing_agent[\"call\"](\"%s\", \"%s\", ", module, function);
+	put_literal(out, argument, strlen(argument));
+	fputs(".decode())", out);
+	return fclose(out) == 0 ? TAKE(code) : NULL;
+}
+
+int agent_package_call(pid_t pid, struct agent_talk *talk, const char *module, const char *function,
+		       const char *argument, char **ret, size_t *ret_bytes)
+{
+	CLEANUP(freep) char *code = package_code(module, function, argument);
+	struct agent_value value;
+	int status = agent_eval_output(pid, talk, code, &value, ret, ret_bytes);
+
+	if (status != EXIT_OK || value.outcome == OUTCOME_NOTHING)
+		return status;
+	free(*ret);
+	*ret = NULL;
+	if (value.outcome == OUTCOME_VALUE)
+		return cli_fail(EXIT_FAILED, "process %d: %.*s", (int)pid, (int)value.n_text, value.text);
+	return agent_eval_fail(pid, &value);
 }

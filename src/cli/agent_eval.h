@@ -49,4 +49,24 @@ int agent_get(pid_t pid, struct agent_talk *ret);
  */
 char *agent_call(const char *source, const char *function, const char *bytes, size_t n_bytes);
 
+/*
+ * agent_eval_output - run code for at most 30 seconds, and keep what it prints.
+ * @code: NULL means that there was no memory for it.
+ * @ret:  to be freed; ended by a NUL that @ret_bytes does not count.
+ * Returns as agent_eval().
+ */
+int agent_eval_output(pid_t pid, struct agent_talk *talk, const char *code, struct agent_value *ret_value, char **ret,
+		      size_t *ret_bytes);
+
+/*
+ * agent_package_call - call probing.MODULE.FUNCTION(text) in a process, and keep what it prints (docs/inside.md, "The
+ * package in a process"). The package comes from the agent if the process' Python has none.
+ * @argument: any UTF-8 text.
+ * @ret:      as agent_eval_output().
+ * Returns EXIT_OK; otherwise prints a message (the text of probing._inside.Refused, a traceback, another package of that
+ * name, CPython before 3.8) and returns an exit status.
+ */
+int agent_package_call(pid_t pid, struct agent_talk *talk, const char *module, const char *function,
+		       const char *argument, char **ret, size_t *ret_bytes);
+
 #endif

@@ -9,18 +9,7 @@
 #include "base/util.h"
 #include "src/cli/cli.h"
 
-enum { CALL_MS = 30000 };
-
 extern const char probes_source[]; /* probes.py */
-
-static int keep_output(void *data, int stream, const char *text, size_t n_text)
-{
-	FILE *out = data;
-
-	if (stream == 1)
-		fwrite(text, 1, n_text, out);
-	return EXIT_OK;
-}
 
 /*
  * Call a function of probes.py with a text, and return its output. On error prints a message and returns an exit
@@ -29,28 +18,15 @@ static int keep_output(void *data, int stream, const char *text, size_t n_text)
 static int call(pid_t pid, struct agent_talk *talk, const char *function, const char *argument, char **ret,
 		size_t *ret_bytes)
 {
-	CLEANUP(freep) char *code = agent_call(probes_source, function, argument, strlen(argument)), *text = NULL;
+	CLEANUP(freep) char *code = agent_call(probes_source, function, argument, strlen(argument));
 	struct agent_value value;
-	FILE *out = open_memstream(&text, ret_bytes);
-	const struct agent_eval eval = {
-		.code = code,
-		.n_code = code ? strlen(code) : 0,
-		.timeout_ms = CALL_MS,
-		.output = keep_output,
-		.data = out,
-	};
-	int status;
+	int status = agent_eval_output(pid, talk, code, &value, ret, ret_bytes);
 
-	if (code && out)
-		status = agent_eval(pid, talk, &eval, &value);
-	else
-		status = cli_fail(EXIT_FAILED, "not enough memory");
-	if (out && fclose(out) != 0 && status == EXIT_OK)
-		status = cli_fail(EXIT_FAILED, "not enough memory");
-	if (status == EXIT_OK && value.outcome != OUTCOME_NOTHING)
+	if (status == EXIT_OK && value.outcome != OUTCOME_NOTHING) {
+		free(*ret);
+		*ret = NULL;
 		status = agent_eval_fail(pid, &value);
-	if (status == EXIT_OK)
-		*ret = TAKE(text);
+	}
 	return status;
 }
 

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+# What makes `import probing` work in a process whose Python has no such package: the agent has its modules, and this finds them there.
+# It runs in the namespace of evaluate.py. CPython 3.6 and 3.7 come by here, too, and get a sentence.
+#
+# The finder is the last of sys.meta_path: a package that is installed for the program is the one that is imported. call() refuses one of
+# another version, or of another kind. After `probing detach` the finder and the modules remain; they then do nothing.
+#
+# source(name) is the agent's: the text of a module, None: it has none of that name; version is that of the agent.
+import sys
+
+PACKAGE, FIRST = "probing", (3, 8)
+
+
+class Sentence(str):
+    """What a call has refused: its repr() is what probing prints."""
+    __repr__ = str.__str__
+
+
+class Finder(object):
+    """The package's modules, as an importer of PEP 451."""
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name != PACKAGE and not name.startswith(PACKAGE + "."):
+            return None
+        text = source(name)
+        parent = sys.modules.get(PACKAGE)
+        if text is None or name != PACKAGE and getattr(parent, "__loader__", None) is not cls:
+            return None
+        if sys.version_info < FIRST:
+            raise ImportError("the package probing needs CPython 3.8 or newer: this is %d.%d" % sys.version_info[:2])
+        from _frozen_importlib import ModuleSpec
+        return ModuleSpec(name, cls, origin="probing's agent", is_package=name == PACKAGE)
+
+    @staticmethod
+    def create_module(spec):
+        return None
+
+    @classmethod
+    def exec_module(cls, module):
+        name = module.__name__
+        # a file of no folder: tracebacks find its lines by get_source()
+        file = "<probing>/%s.py" % (name[len(PACKAGE) + 1:] or "__init__")
+        exec(compile(source(name), file, "exec", 0, True), module.__dict__)
+
+    @staticmethod
+    def get_source(name):
+        return source(name)
+
+    @staticmethod
+    def is_package(name):
+        return name == PACKAGE
+
+
+def offer():
+    """Have imports find the package."""
+    if not any(type(one) is type and one.__name__ == "Finder" and one.__module__ == Finder.__module__ for one in sys.meta_path):
+        sys.meta_path.append(Finder)
+
+
+Finder.__module__ = "probing_agent"
+
+
+def package(name):
+    """The module probing.NAME of this version; ImportError: why there is none."""
+    offer()
+    if sys.version_info < FIRST:
+        raise ImportError("CPython 3.8 or newer is needed for that, and this is %d.%d" % sys.version_info[:2])
+    from importlib import import_module
+    found = import_module(PACKAGE)
+    if getattr(found, "__version__", None) != version:
+        raise ImportError("its Python has another package probing (%s, %s): install probing %s there, or rename that one"
+                          % (getattr(found, "__version__", "of no version"), getattr(found, "__file__", None), version))
+    return import_module(PACKAGE + "." + name)
+
+
+def call(name, function, *arguments):
+    """probing.NAME.FUNCTION(*arguments). Returns None, or the sentence of a refusal."""
+    try:
+        module = package(name)
+    except ImportError as error:
+        return Sentence(error)
+    refused = sys.modules[PACKAGE + "._inside"].Refused if PACKAGE + "._inside" in sys.modules else ()
+    try:
+        getattr(module, function)(*arguments)
+    except refused as error:
+        return Sentence(error)
+    return None
