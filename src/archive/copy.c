@@ -247,6 +247,8 @@ static int fill_from(struct copy *copy, struct source *source)
 		r = merge_rest(copy, source);
 	if (r >= 0)
 		r = copy_gpu(copy, source);
+	if (r >= 0)
+		r = copy_metrics(copy, source);
 	return r;
 }
 

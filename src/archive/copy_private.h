@@ -65,6 +65,9 @@ int copy_totals(struct copy *copy, struct source *source);
 /* copy_gpu.c: tables of GPUs, where it has them; after its processes have numbers. */
 int copy_gpu(struct copy *copy, struct source *source);
 
+/* copy_metrics.c: rows of metrics but process_usage and machine_usage; after its processes have numbers. */
+int copy_metrics(struct copy *copy, struct source *source);
+
 /* pids.c: choose the numbers of its processes; before anything else of the source is copied. */
 int merge_numbers(struct copy *copy, struct source *source);
 /* merge.c: runs, processes, threads, pauses and counts; whether the sources can be merged. */

@@ -181,6 +181,8 @@ static void print_confinement(const struct summary *summary)
 	if (names->filter_error < 0 || cfi->filter_error < 0)
 		cli_say("files were read without a seccomp filter: %s\n",
 			strerror(names->filter_error < 0 ? -names->filter_error : -cfi->filter_error));
+	if (summary->gpu_trouble)
+		cli_say("GPUs were not read to the end: %s\n", summary->gpu_trouble);
 	if (summary->restrict_error < 0)
 		cli_say("the recorder kept more privileges than it needed: %s\n", strerror(-summary->restrict_error));
 }

@@ -22,7 +22,8 @@ struct summary {
 	struct waits_cost waits_cost;        /* not of MODE_CPU */
 	struct pipeline_name_troubles names;
 	struct pipeline_cfi_troubles cfi;
-	int restrict_error; /* see struct recording */
+	const char *gpu_trouble; /* why a machine with a GPU driver has no rows of GPUs; NULL: it has. Borrowed. */
+	int restrict_error;      /* see struct recording */
 };
 
 /* Prints a few lines on stderr: samples, losses, completeness of stacks, verdicts. */

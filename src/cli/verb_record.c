@@ -203,6 +203,7 @@ static int finish(const struct record_options *options, struct recording *record
 	r = pipeline_finish(recording->pipeline, counters, r);
 	pipeline_read_name_troubles(recording->pipeline, &summary.names);
 	pipeline_read_cfi_troubles(recording->pipeline, &summary.cfi);
+	summary.gpu_trouble = pipeline_gpu_trouble(recording->pipeline);
 	pipeline_read_counts(recording->pipeline, &summary.counts); /* some may have gone at the very end */
 	if (r < 0)
 		return fail_stopped(options->path, r);

@@ -23,6 +23,7 @@
 #include "src/backtrace/backtrace.h"
 #include "src/live/rings.h"
 #include "src/live/rows.h"
+#include "src/metrics/metrics.h"
 
 enum { MAX_SENTENCE = 1024 };
 
@@ -430,6 +431,7 @@ void live_close(struct live *live)
 	free(live->places);
 	live_rings_done(&live->rings);
 	backtrace_session_free(live->session);
+	gpu_reader_free(live->gpu);
 	free(live);
 }
 

@@ -48,6 +48,7 @@ void live_result(sqlite3_context *context, const struct live_rows *rows, size_t 
 /* ---- Sources of tables ---- */
 
 struct backtrace_session;
+struct gpu_reader;
 
 struct ring_files;
 struct live_ring;
@@ -76,6 +77,7 @@ struct live {
 	int error;
 	char why[LIVE_WHY_BYTES];          /* of error, a sentence; "": by its number */
 	struct backtrace_session *session; /* NULL: not needed yet */
+	struct gpu_reader *gpu;            /* NULL: not needed yet */
 	struct live_place *places;         /* one per table */
 	size_t n_places;
 };

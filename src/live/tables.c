@@ -5,17 +5,8 @@
 #include <stddef.h>
 
 const struct live_table *const live_tables[] = {
-	&live_python_backtrace,
-	&live_system_process,
-	&live_process_envs,
-	&live_process_maps,
-	&live_process_fds,
-	&live_memory_usage,
-	&live_cpu_tasks,
-	&live_cpu_utilization,
-	&live_python_function_time,
-	&live_python_function_call,
-	&live_python_variables,
-	&live_python_rings,
-	NULL,
+	&live_python_backtrace,     &live_system_process,   &live_process_envs,      &live_process_maps,
+	&live_process_fds,          &live_memory_usage,     &live_cpu_tasks,         &live_cpu_utilization,
+	&live_gpu_metrics,          &live_gpu_devices,      &live_gpu_process_usage, &live_python_function_time,
+	&live_python_function_call, &live_python_variables, &live_python_rings,      NULL,
 };

@@ -10,7 +10,43 @@
 
 #include <sys/types.h>
 
+#include "src/metrics/gpu.h"
 #include "src/store/store.h"
+
+/* ---- Rows of any table ---- */
+
+/* Receives rows, each with a value for every column of its table. put: negative errno ends the reading. */
+struct metric_sink {
+	int (*put)(void *data, const char *table, const struct metric_value *values, size_t n);
+	void *data;
+};
+
+static inline struct metric_value metric_integer(int64_t number)
+{
+	return number == METRIC_UNKNOWN ? (struct metric_value){ .type = METRIC_NULL }
+					: (struct metric_value){ .type = METRIC_INTEGER, .integer = number };
+}
+
+static inline struct metric_value metric_real(double number)
+{
+	return (struct metric_value){ .type = METRIC_REAL, .real = number };
+}
+
+/* A number in a larger unit. */
+static inline struct metric_value metric_ratio(int64_t number, double unit)
+{
+	return number == METRIC_UNKNOWN ? (struct metric_value){ .type = METRIC_NULL }
+					: metric_real((double)number / unit);
+}
+
+/* NULL: it is NULL. The text is borrowed. */
+static inline struct metric_value metric_text(const char *text)
+{
+	return text ? (struct metric_value){ .type = METRIC_TEXT, .text = text }
+		    : (struct metric_value){ .type = METRIC_NULL };
+}
+
+/* ---- Processes and the machine ---- */
 
 /*
  * metrics_read_process - one process now.

@@ -76,6 +76,12 @@ struct new_thread {
 	char name[THREAD_NAME_BYTES];
 };
 
+/* A row of another table of metrics: n values from metric_values[first]. Texts are offsets in metric_text, in .integer. */
+struct new_metric {
+	const char *table;
+	size_t first, n;
+};
+
 #define BATCH_ARRAYS(X)                                                                                                \
 	X(struct new_module, modules)                                                                                  \
 	X(struct new_program, programs)                                                                                \
@@ -90,7 +96,10 @@ struct new_thread {
 	X(struct total_row, totals)                                                                                    \
 	X(struct pause_row, pauses)                                                                                    \
 	X(struct process_usage_row, process_usages)                                                                    \
-	X(struct machine_usage_row, machine_usages)
+	X(struct machine_usage_row, machine_usages)                                                                    \
+	X(struct new_metric, metrics)                                                                                  \
+	X(struct metric_value, metric_values)                                                                          \
+	X(char, metric_text)
 
 struct batch {
 #define X(type, name)                                                                                                  \

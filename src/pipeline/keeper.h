@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "src/pipeline/confined.h"
+#include "base/confined.h"
 
 /* A byte requests a new worker of a keeper. The answer is this and the worker's socket. */
 struct keeper_answer {

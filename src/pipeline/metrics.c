@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* metrics.c - rows of process_usage and machine_usage, between samples; see pipeline_private.h. */
+/* metrics.c - rows of process_usage, machine_usage and GPUs, between samples; see pipeline_private.h. */
 #include "src/metrics/metrics.h"
 
 #include <errno.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/util.h"
 #include "src/pipeline/pipeline_private.h"
@@ -42,6 +44,93 @@ static int put_process(struct pipeline *pipeline, pid_t pid, uint64_t time_ns)
 	return 0;
 }
 
+/* ---- Rows of other tables ---- */
+
+static int add_text(struct batch *batch, const char *text, int64_t *ret)
+{
+	size_t n = strlen(text) + 1;
+	int r;
+
+	r = grow(&batch->metric_text, batch->n_metric_text + n, &batch->metric_text_allocated, 1);
+	if (r < 0)
+		return r;
+	memcpy(batch->metric_text + batch->n_metric_text, text, n);
+	*ret = (int64_t)batch->n_metric_text;
+	batch->n_metric_text += n;
+	return 0;
+}
+
+static int add_row(void *data, const char *table, const struct metric_value *values, size_t n)
+{
+	struct batch *batch = data;
+	struct new_metric *row = BATCH_ADD(batch, metrics);
+	int r = 0;
+
+	if (!row)
+		return -ENOMEM;
+	*row = (struct new_metric){ .table = table, .first = batch->n_metric_values };
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		struct metric_value *value = BATCH_ADD(batch, metric_values);
+
+		if (!value)
+			return -ENOMEM;
+		*value = values[i];
+		if (value->type == METRIC_TEXT)
+			r = add_text(batch, values[i].text, &value->integer);
+		row->n++;
+	}
+	return r;
+}
+
+/* ---- GPUs: a look is asked for at one tick, and its rows come with a later flush ---- */
+
+int pipeline_start_gpu(struct pipeline *pipeline)
+{
+	pipeline->gpu_asked_ns = realtime_ns();
+	return gpu_reader_start(&pipeline->gpu);
+}
+
+static int put_look(struct pipeline *pipeline, const struct gpu_look *look)
+{
+	const struct metric_sink sink = { add_row, pipeline->batch };
+	double seconds = store_seconds(pipeline->gpu_asked_ns);
+	char host[65];
+	int r = 0;
+
+	if (gethostname(host, sizeof host) < 0)
+		host[0] = '\0';
+	host[sizeof host - 1] = '\0';
+	if (!pipeline->has_gpu_devices)
+		r = gpu_put_devices(look, host, &sink);
+	pipeline->has_gpu_devices = true;
+	if (r >= 0)
+		r = gpu_put_metrics(look, seconds, host, &sink);
+	return r < 0 ? r : gpu_put_processes(look, seconds, host, &sink);
+}
+
+static int take_gpu(struct pipeline *pipeline)
+{
+	const struct gpu_look *look;
+
+	return pipeline->gpu && gpu_reader_take(pipeline->gpu, 0, &look) == 0 ? put_look(pipeline, look) : 0;
+}
+
+static void ask_gpu(struct pipeline *pipeline, uint64_t now_ns, uint64_t time_ns)
+{
+	if (pipeline->gpu && gpu_reader_ask(pipeline->gpu, now_ns))
+		pipeline->gpu_asked_ns = time_ns;
+}
+
+const char *pipeline_gpu_trouble(const struct pipeline *pipeline)
+{
+	bool is_absent = false;
+	const char *why = pipeline->gpu ? gpu_reader_why(pipeline->gpu, monotonic_ns(), &is_absent) : NULL;
+
+	return is_absent ? NULL : why;
+}
+
+/* ---- All of them ---- */
+
 int pipeline_take_metrics(struct pipeline *pipeline, uint64_t now_ns)
 {
 	uint64_t period_ns = pipeline->options.metrics_ns, time_ns = pipeline_to_realtime(pipeline, now_ns);
@@ -49,8 +138,10 @@ int pipeline_take_metrics(struct pipeline *pipeline, uint64_t now_ns)
 	uint64_t began_ns = thread_cpu_ns(), due_ns;
 	int r;
 
-	if (period_ns == 0 || now_ns < pipeline->next_metrics_ns || pipeline->paused_ns != 0)
-		return 0;
+	r = take_gpu(pipeline);
+	if (r < 0 || period_ns == 0 || now_ns < pipeline->next_metrics_ns || pipeline->paused_ns != 0)
+		return r;
+	ask_gpu(pipeline, now_ns, time_ns);
 	r = put_machine(pipeline, time_ns);
 	for (size_t i = 0; i < processes->n && r >= 0; i++)
 		if (processes->processes[i]->ended_ns == 0)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "src/metrics/metrics.h"
 #include "src/pipeline/cfi_client.h"
 #include "src/pipeline/pipeline_private.h"
 #include "src/pipeline/records.h"
@@ -52,6 +53,8 @@ int pipeline_new(struct store *store, const struct pipeline_options *options, st
 	filter_init(&pipeline->filter, &pipeline->options.filter, &pipeline->thread_names);
 	pipeline->to_realtime_ns = (int64_t)(realtime_ns() - monotonic_ns());
 	r = cfi_client_start(CFI_CLIENT_PATIENCE_MS, &pipeline->cfi); /* before any thread starts */
+	if (r >= 0 && options->metrics_ns > 0)
+		r = pipeline_start_gpu(pipeline);
 	if (r >= 0)
 		r = processes_init(&pipeline->processes, pipeline->cfi);
 	if (r >= 0)
@@ -94,6 +97,7 @@ void pipeline_free(struct pipeline *pipeline)
 	memory_stitcher_free(pipeline->memory_stitcher);
 	processes_done(&pipeline->processes);
 	cfi_client_free(pipeline->cfi);
+	gpu_reader_free(pipeline->gpu);
 	free(pipeline->threads);
 	free(pipeline->stale.places);
 	id_map_done(&pipeline->thread_index);

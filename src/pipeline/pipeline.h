@@ -183,6 +183,9 @@ struct pipeline_cfi_troubles {
 };
 void pipeline_read_cfi_troubles(const struct pipeline *pipeline, struct pipeline_cfi_troubles *ret);
 
+/* Why a machine with a GPU driver has no rows of GPUs, or none from some time on; NULL: it has, or there is no driver. Borrowed. */
+const char *pipeline_gpu_trouble(const struct pipeline *pipeline);
+
 /* Bytes of the file as of the last write. */
 int64_t pipeline_store_bytes(const struct pipeline *pipeline);
 

@@ -4,7 +4,7 @@
  * known.c    known processes, threads and generated code, and their rows
  * samples.c  from a sample, or a wait, to a row
  * events.c   mappings, names, forks, ends; pauses
- * metrics.c  memory, CPU time and I/O of processes and of the machine
+ * metrics.c  memory, CPU time and I/O of processes and of the machine; GPUs
  * evict.c    eviction of ended processes and threads, and of trees that have become too large
  * pipeline.c beginning and end
  */
@@ -65,6 +65,9 @@ struct pipeline {
 	uint64_t paused_ns;                          /* CLOCK_MONOTONIC, since when; 0: it is not paused */
 	uint64_t since_ns;        /* CLOCK_MONOTONIC; of samples of before the maps may not be those that were read */
 	uint64_t next_metrics_ns; /* CLOCK_MONOTONIC */
+	struct gpu_reader *gpu;   /* NULL: not asked for, or it has ended */
+	uint64_t gpu_asked_ns;    /* CLOCK_REALTIME of the look that is under way */
+	bool has_gpu_devices;     /* their rows are put */
 	char python[64];
 	int64_t to_realtime_ns; /* CLOCK_REALTIME minus CLOCK_MONOTONIC at the start */
 };
@@ -131,6 +134,8 @@ int pipeline_renew_tree(struct pipeline *pipeline);
 
 /* ---- metrics.c ---- */
 
+/* Start the process that reads GPUs; before any thread starts. */
+int pipeline_start_gpu(struct pipeline *pipeline);
 /* Rows of what the known processes and the machine use now, where they are due. -ENOMEM. */
 int pipeline_take_metrics(struct pipeline *pipeline, uint64_t now_ns);
 

@@ -68,6 +68,11 @@ static int put_rows(struct store *store, struct records *records, const struct b
 		r = store_put_process_usage(store, &batch->process_usages[i]);
 	for (size_t i = 0; i < batch->n_machine_usages && r >= 0; i++)
 		r = store_put_machine_usage(store, &batch->machine_usages[i]);
+	for (size_t i = 0; i < batch->n_metrics && r >= 0; i++) {
+		const struct new_metric *row = &batch->metrics[i];
+
+		r = store_put_metric(store, row->table, &batch->metric_values[row->first], row->n);
+	}
 	return r;
 }
 
@@ -81,6 +86,9 @@ static void settle_strings(struct batch *batch)
 	}
 	for (size_t i = 0; i < batch->n_threads; i++)
 		batch->threads[i].row.name = batch->threads[i].name;
+	for (size_t i = 0; i < batch->n_metric_values; i++)
+		if (batch->metric_values[i].type == METRIC_TEXT)
+			batch->metric_values[i].text = batch->metric_text + batch->metric_values[i].integer;
 }
 
 static int write_batch(struct writer *writer, struct batch *batch)

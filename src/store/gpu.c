@@ -153,7 +153,12 @@ static int put_trace(struct gpu_writer *writer, const struct gpu_trace_row *trac
 
 int gpu_make_tables(struct store *store)
 {
-	return store_errno(store->db, catalogue_add_optional(store->db, "gpu_"));
+	static const char *const tables[] = { "gpu_trace", "gpu_kernel", "gpu_memcpy", "gpu_api_call", "gpu_range" };
+	int code = SQLITE_OK;
+
+	for (size_t i = 0; i < N_ELEMENTS(tables) && code == SQLITE_OK; i++)
+		code = catalogue_add_optional(store->db, tables[i]);
+	return store_errno(store->db, code);
 }
 
 DEFINE_CLEANUP(struct gpu_writer *, gpu_writer_free)

@@ -157,6 +157,8 @@ int store_drop_oldest(struct store *store, int64_t max, uint64_t before_ns, int6
 	for (size_t i = 0; i < N_ELEMENTS(drop_sql) && r >= 0 && n > 0; i++)
 		r = run(store, drop_sql[i], last, 0);
 	if (r >= 0 && n > 0)
+		r = store_drop_metrics(store, last);
+	if (r >= 0 && n > 0)
 		r = series_drop(store, last);
 	if (r < 0)
 		return r;

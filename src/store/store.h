@@ -165,6 +165,21 @@ struct machine_usage_row {
 };
 int store_put_process_usage(struct store *store, const struct process_usage_row *row);
 int store_put_machine_usage(struct store *store, const struct machine_usage_row *row);
+
+/* Rows of other tables of metrics, as the catalogue has them: a value for each column. */
+struct metric_value {
+	enum metric_type { METRIC_NULL, METRIC_INTEGER, METRIC_REAL, METRIC_TEXT } type;
+	union {
+		int64_t integer;
+		double real;
+		const char *text; /* borrowed */
+	};
+};
+extern const char *const store_metric_tables[]; /* their names; NULL ends the list */
+/* store_put_metric - a row; the first one creates its table if that is an optional one. @table: of a static list. */
+int store_put_metric(struct store *store, const char *table, const struct metric_value *values, size_t n);
+/* store_make_metric_table - create one of them in a file that lacks it. */
+int store_make_metric_table(sqlite3 *db, const char *table);
 int store_put_counter(struct store *store, const char *name, int64_t value); /* insert or replace */
 
 /* Name a frame that was put without: sets function, line and inlined_into. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* usage.c - rows of process_usage and machine_usage: a few a second, so their statements are prepared for each. */
+/* usage.c - rows of metrics: a few a second, so a statement is kept for rows of one table that follow each other. */
 #include <errno.h>
 
 #include "base/util.h"
+#include "src/catalogue/catalogue.h"
 #include "src/store/store_private.h"
 
 static int prepare(struct store *store, const char *sql, const char *table, sqlite3_stmt **ret)
@@ -65,4 +66,100 @@ int store_put_machine_usage(struct store *store, const struct machine_usage_row 
 	for (int i = 0; i < (int)N_ELEMENTS(numbers); i++)
 		bind(statement, 3 + i, numbers[i]);
 	return finish(store, statement);
+}
+
+/* ---- Rows of any table of metrics ---- */
+
+const char *const store_metric_tables[] = {
+	"gpu_metrics",
+	"gpu_device",
+	"gpu_process_usage",
+	NULL,
+};
+
+int store_make_metric_table(sqlite3 *db, const char *table)
+{
+	return store_errno(db, catalogue_add_optional(db, table));
+}
+
+static char *insert_sql(const struct catalogue_table *table)
+{
+	sqlite3_str *sql = sqlite3_str_new(NULL);
+
+	sqlite3_str_appendf(sql, "INSERT OR REPLACE INTO \"%w\" VALUES(?", table->name);
+	for (size_t i = 1; i < table->n_columns; i++)
+		sqlite3_str_appendall(sql, ",?");
+	sqlite3_str_appendall(sql, ")");
+	return sqlite3_str_finish(sql);
+}
+
+static int prepare_metric(struct store *store, const struct catalogue_table *table)
+{
+	char *sql;
+	int r;
+
+	if (store->put_metric && store->metric_table == table)
+		return 0;
+	sqlite3_finalize(TAKE(store->put_metric));
+	r = table->is_optional ? store_make_metric_table(store->db, table->name) : 0;
+	if (r < 0)
+		return r;
+	sql = insert_sql(table);
+	r = sql ? prepare(store, sql, table->name, &store->put_metric) : -ENOMEM;
+	sqlite3_free(sql);
+	store->metric_table = table;
+	return r;
+}
+
+static int bind_value(sqlite3_stmt *statement, int column, const struct metric_value *value)
+{
+	switch (value->type) {
+	case METRIC_INTEGER:
+		return sqlite3_bind_int64(statement, column, value->integer);
+	case METRIC_REAL:
+		return sqlite3_bind_double(statement, column, value->real);
+	case METRIC_TEXT:
+		return sqlite3_bind_text(statement, column, value->text, -1, SQLITE_STATIC);
+	default:
+		return sqlite3_bind_null(statement, column);
+	}
+}
+
+int store_put_metric(struct store *store, const char *table, const struct metric_value *values, size_t n)
+{
+	const struct catalogue_table *described = catalogue_find("main", table);
+	int r, code = SQLITE_OK;
+
+	if (!described || described->n_columns != n)
+		return -EINVAL;
+	r = prepare_metric(store, described);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n && code == SQLITE_OK; i++)
+		code = bind_value(store->put_metric, (int)i + 1, &values[i]);
+	return writer_run(store, store->put_metric, code);
+}
+
+static int drop_metrics(struct store *store, const char *table, int64_t last_sample)
+{
+	char *sql;
+	int r;
+
+	if (sqlite3_table_column_metadata(store->db, "main", table, "timestamp", NULL, NULL, NULL, NULL, NULL) !=
+	    SQLITE_OK)
+		return 0; /* the file has no such rows, or they are of no moment */
+	sql = sqlite3_mprintf("DELETE FROM \"%w\" WHERE timestamp <= (SELECT timestamp FROM sample WHERE rowid = %lld)",
+			      table, (long long)last_sample);
+	r = sql ? store_exec(store->db, sql) : -ENOMEM;
+	sqlite3_free(sql);
+	return r;
+}
+
+int store_drop_metrics(struct store *store, int64_t last_sample)
+{
+	int r = 0;
+
+	for (const char *const *table = store_metric_tables; *table && r >= 0; table++)
+		r = drop_metrics(store, *table, last_sample);
+	return r;
 }

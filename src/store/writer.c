@@ -67,6 +67,7 @@ void writer_finalize(struct store *store)
 		store->statements[i] = NULL;
 	}
 	sqlite3_finalize(TAKE(store->put_fields));
+	sqlite3_finalize(TAKE(store->put_metric));
 	series_finalize(store);
 }
 

@@ -58,7 +58,7 @@ static const struct layer {
 
 	{ "src/backtrace", { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/profile" } },
 
-	{ "src/live", { "base", "src/catalogue", "src/backtrace", "src/ring" } },
+	{ "src/live", { "base", "src/catalogue", "src/backtrace", "src/ring", "src/metrics" } },
 
 	{ "src/doctor", { "base", "unwind/cpython", "src/capture" } },
 

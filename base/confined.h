@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* confined.h - a process of ours that has no privilege. Private. */
-#ifndef PROBING_CONFINED_H
-#define PROBING_CONFINED_H
+/* confined.h - a process of ours that has no privilege. */
+#ifndef PROBING_BASE_CONFINED_H
+#define PROBING_BASE_CONFINED_H
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -11,6 +11,7 @@
 struct confinement {
 	const char *name; /* of the process, as ps shows it; at most 15 bytes */
 	bool is_nobody;   /* of another user, where we may become one */
+	int socket_type;  /* SOCK_STREAM or SOCK_SEQPACKET; 0: SOCK_STREAM */
 	const struct call_table *tables;
 	size_t n_tables;
 	enum call_verdict otherwise;
@@ -23,7 +24,7 @@ struct confinement {
  * confined_start - fork a process without capabilities, with no file but /dev/null and one end of a socket, without a
  * way to gain rights, and with all signals blocked.
  * Call it before there are threads: locks of other threads are never released there.
- * @ret_socket: the other end, a stream; closed by the caller, which makes the process end.
+ * @ret_socket: the other end; closed by the caller, which makes the process end.
  * Errors: of socketpair(2) and fork(2).
  */
 int confined_start(const struct confinement *confinement, int *ret_socket, pid_t *ret_pid);

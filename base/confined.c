@@ -4,7 +4,7 @@
  * The order matters: files are closed while that is allowed, the user is changed while the
  * capability to do so is there, and the filter comes last.
  */
-#include "src/pipeline/confined.h"
+#include "base/confined.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -92,10 +92,11 @@ int confined_start(const struct confinement *confinement, int *ret_socket, pid_t
 {
 	CLEANUP(closep) int own = -1;
 	CLEANUP(closep) int other = -1;
+	int type = confinement->socket_type ? confinement->socket_type : SOCK_STREAM;
 	int ends[2];
 	pid_t pid;
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+	if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends) < 0)
 		return -errno;
 	own = ends[0];
 	other = ends[1];
