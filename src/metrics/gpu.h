@@ -8,6 +8,8 @@
 #ifndef PROBING_METRICS_GPU_H
 #define PROBING_METRICS_GPU_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -78,6 +80,9 @@ int gpu_reader_take(struct gpu_reader *reader, int patience_ms, const struct gpu
  * Borrowed, until the next call. @now_ns: CLOCK_MONOTONIC. @ret_is_absent: the machine has no GPU driver.
  */
 const char *gpu_reader_why(struct gpu_reader *reader, uint64_t now_ns, bool *ret_is_absent);
+
+/* gpu_look_unpack - the packet of that process. False: it is no look, and @ret has anything. */
+bool gpu_look_unpack(const uint8_t *packet, size_t n_bytes, struct gpu_look *ret);
 
 /* ---- Rows ---- */
 

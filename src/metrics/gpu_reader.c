@@ -130,8 +130,8 @@ bool gpu_reader_ask(struct gpu_reader *reader, uint64_t now_ns)
 	return true;
 }
 
-/* The arrays of a packet follow each other without a gap; put them in their places. False: it is no look. */
-static bool unpack(struct gpu_look *look, const uint8_t *packet, size_t n_bytes)
+/* The arrays of a packet follow each other without a gap; put them in their places. */
+bool gpu_look_unpack(const uint8_t *packet, size_t n_bytes, struct gpu_look *look)
 {
 	size_t devices, processes;
 
@@ -181,7 +181,7 @@ int gpu_reader_take(struct gpu_reader *reader, int patience_ms, const struct gpu
 		return -EAGAIN;
 	if (n <= 0)
 		return give_up(reader, "NVML ended the process that called it", false);
-	if (!unpack(&reader->look, packet, (size_t)n))
+	if (!gpu_look_unpack(packet, (size_t)n, &reader->look))
 		return give_up(reader, "the process that calls NVML has sent no look", false);
 	reader->is_asked = false;
 	if (reader->look.why[0])

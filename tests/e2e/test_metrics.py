@@ -120,6 +120,21 @@ class Metrics(t.Case):
         row, = rows(os.getpid(), "SELECT * FROM memory_usage")
         self.assertEqual(os.getpid(), row["pid"])
 
+    def test_statements_that_people_type(self):
+        """As older documentation has them: of a recording, and of a running process."""
+        began = time.time()
+        record_idle(2)
+        for source in ("out.db", os.getpid()):
+            hours = rows(source, "SELECT hour(timestamp) AS hour, avg(memory_mb) AS mb FROM memory_usage GROUP BY hour(timestamp)")
+            self.assertGreater(len(hours), 0)
+            for row in hours:
+                self.assertIn(row["hour"], {time.gmtime(began).tm_hour, time.gmtime().tm_hour})
+                self.assertGreater(row["mb"], 0)
+            for since in ("now() - interval '5 min'", "now() - interval '5 minutes'", "now() - 300"):
+                self.assertGreater(rows(source, "SELECT count(*) AS n FROM memory_usage WHERE timestamp > " + since)[0]["n"], 0)
+            self.assertEqual(0, rows(source, "SELECT count(*) AS n FROM memory_usage WHERE timestamp < now() - interval '5 min'")[0]["n"])
+            self.assertEqual(1, len(rows(source, "SELECT avg(gpu_util) AS busy FROM gpu_metrics WHERE timestamp > now() - 60")))
+
     def test_any_sqlite_reads_the_view(self):
         record_idle(2)
         with contextlib.closing(sqlite3.connect("out.db")) as db:
