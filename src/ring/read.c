@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* read.c - the reader of rings. Nothing in the file is trusted.
  *
- * It copies the sequences, then the cells, then the sequences again. A row whose slot has the same even sequence in both
- * copies did not change in between, since a writer stores an odd one before the first cell and the next even one after
- * the last. The copies are private: what writers do later does not change what has been checked. Files are read by
+ * It takes the number of the newest row, and reads the rows before it in portions. Of each portion it copies the sequences,
+ * then the cells, then the sequences again. A row whose slot has the row's own sequence in both copies did not change in
+ * between, since a writer stores an odd one before the first cell and the next even one after the last. The copies are private: what writers do later does not change what has been checked. Files are read by
  * pread(2), not mapped: whoever shortens a mapped file ends its reader by SIGBUS.
  */
 #include "src/ring/ring.h"
@@ -17,6 +17,7 @@
 #include "src/ring/layout.h"
 
 enum { NO_ROW_BIT = 1 };
+#define MAX_HEAD (UINT64_C(1) << 61) /* no writer reaches it; sequences do not overflow before */
 
 /* ---- Sources ---- */
 
@@ -192,64 +193,123 @@ int ring_describe(const struct ring_source *source, struct ring_snapshot *ret)
 
 /* ---- Rows ---- */
 
-/* The copies, in this order; @again: as many words as there are slots. */
-static int copy(const struct ring_source *source, struct ring_snapshot *to, uint64_t n_word_bytes, uint64_t *again)
-{
-	const uint64_t at = RING_HEADER_BYTES, n_sequence_bytes = to->n_slots * RING_WORD;
-	int r;
+enum {
+	MIN_PORTION = 64, /* rows, of the first portion */
+	MAX_PORTION = 8192,
+};
 
-	r = source->read(source, at, to->sequence, n_sequence_bytes);
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (r == 0)
-		r = source->read(source, at + n_sequence_bytes, to->words, n_word_bytes);
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (r == 0)
-		r = source->read(source, at, again, n_sequence_bytes);
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (r == 0)
-		r = source->read(source, offsetof(struct ring_header, head), &to->head, sizeof to->head);
-	return r;
+/* What a row's slot says of it. */
+enum row_state { ROW_MISSING, ROW_WHOLE, ROW_IN_FLIGHT, ROW_STUCK, ROW_REPLACED };
+
+/* @before, @again: the slot's sequence before and after the cells were read. */
+static enum row_state judge(uint64_t number, uint64_t before, uint64_t again)
+{
+	uint64_t whole = 2 * number + 2;
+
+	if (again > whole)
+		return again % 2 == 0 && before <= whole ? ROW_REPLACED : again % 2 == 0 ? ROW_MISSING : ROW_STUCK;
+	if (again == whole)
+		return before == whole ? ROW_WHOLE : ROW_IN_FLIGHT;
+	if (again % 2 == NO_ROW_BIT)
+		return again == whole - 1 ? ROW_IN_FLIGHT : ROW_STUCK; /* the slot of a killed writer: passed over */
+	return ROW_IN_FLIGHT; /* its writer has the number, and not the slot yet */
 }
 
-/* Whether a slot has a whole row, of a number that belongs there. @oldest: smaller numbers are evicted already. */
-static bool has_row(const struct ring_snapshot *snapshot, uint64_t slot, uint64_t oldest)
+/* Where an array of the window begins, in words. */
+static uint64_t array_at(const struct ring_snapshot *snapshot, size_t array)
 {
-	uint64_t sequence = snapshot->sequence[slot], number = sequence / 2 - 1;
-
-	return sequence > 0 && sequence % 2 == 0 && number % snapshot->n_slots == slot && number >= oldest &&
-	       number < snapshot->head;
-}
-
-static int compare(const void *a, const void *b, void *data)
-{
-	const uint64_t *sequence = data;
-	uint64_t one = sequence[*(const uint32_t *)a], other = sequence[*(const uint32_t *)b];
-
-	return (one > other) - (one < other);
-}
-
-static void choose(struct ring_snapshot *snapshot, uint64_t head_before, const uint64_t *again)
-{
-	uint64_t oldest = head_before > snapshot->n_slots ? head_before - snapshot->n_slots : 0;
-
-	for (uint64_t slot = 0; slot < snapshot->n_slots; slot++) {
-		if (snapshot->sequence[slot] != again[slot])
-			snapshot->replaced += has_row(snapshot, slot, oldest);
-		else if (again[slot] % 2 == NO_ROW_BIT)
-			snapshot->stuck++;
-		else if (has_row(snapshot, slot, oldest))
-			snapshot->slots[snapshot->n_rows++] = (uint32_t)slot;
-	}
-	qsort_r(snapshot->slots, snapshot->n_rows, sizeof *snapshot->slots, compare, snapshot->sequence);
+	return array * snapshot->n_window;
 }
 
 static uint64_t word_offset(const struct ring_snapshot *snapshot, size_t column)
 {
-	uint64_t at = (RING_N_FIXED - 1) * snapshot->n_slots;
+	uint64_t at = array_at(snapshot, RING_N_FIXED - 1);
 
 	for (size_t i = 0; i < column; i++)
-		at += snapshot->columns[i].cell_bytes / RING_WORD * snapshot->n_slots;
+		at += snapshot->columns[i].cell_bytes / RING_WORD * snapshot->n_window;
 	return at;
+}
+
+/* A range of the window whose slots are one after the other. */
+struct range {
+	uint64_t slot;   /* of its first row */
+	size_t place, n; /* rows of the window */
+};
+
+static int read_array(const struct ring_source *source, const struct ring_snapshot *snapshot, const struct range *range,
+		      uint64_t file_at, uint64_t cell_bytes, uint64_t *to)
+{
+	return source->read(source, RING_HEADER_BYTES + file_at * snapshot->n_slots + range->slot * cell_bytes,
+			    to + range->place * (cell_bytes / RING_WORD), range->n * cell_bytes);
+}
+
+/* The sequences, the cells, and the sequences again. */
+static int read_range(const struct ring_source *source, struct ring_snapshot *to, const struct range *range,
+		      uint64_t *again)
+{
+	uint64_t file_at = RING_WORD;
+	int r;
+
+	r = read_array(source, to, range, 0, RING_WORD, to->sequence);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	for (size_t i = 0; i + 1 < RING_N_FIXED && r == 0; i++, file_at += RING_WORD)
+		r = read_array(source, to, range, file_at, RING_WORD, to->words + array_at(to, i));
+	for (size_t i = 0; i < to->n_columns && r == 0; i++) {
+		r = read_array(source, to, range, file_at, to->columns[i].cell_bytes, to->words + word_offset(to, i));
+		file_at += to->columns[i].cell_bytes;
+	}
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return r < 0 ? r : read_array(source, to, range, 0, RING_WORD, again);
+}
+
+/*
+ * The newest portion first: its rows are evicted last, so a reader that is slower than the writers still finds some. Later
+ * portions are larger, for fewer reads.
+ */
+static int read_window(const struct ring_source *source, struct ring_snapshot *to, uint64_t *again)
+{
+	uint64_t portion = MIN_PORTION;
+	int r = 0;
+
+	for (uint64_t end = to->n_window, n; end > 0 && r == 0; end -= n) {
+		uint64_t slot, n_most = end < portion ? end : portion;
+
+		/* Not across the end of the arrays. */
+		slot = (to->first + end - 1) % to->n_slots + 1;
+		n = n_most < slot ? n_most : slot;
+		r = read_range(source, to, &(struct range){ slot - n, (size_t)(end - n), (size_t)n }, again);
+		portion = portion < MAX_PORTION ? portion * 2 : portion;
+	}
+	return r;
+}
+
+/* Which rows are whole. @settled: rows from here on may be in flight, so the window ends before the first that is. */
+static void choose(struct ring_snapshot *snapshot, uint64_t settled, const uint64_t *again)
+{
+	for (size_t place = 0; place < snapshot->n_window; place++) {
+		uint64_t number = snapshot->first + place;
+
+		switch (judge(number, snapshot->sequence[place], again[place])) {
+		case ROW_WHOLE:
+			snapshot->places[snapshot->n_rows++] = (uint32_t)place;
+			break;
+		case ROW_IN_FLIGHT:
+			if (number >= settled) {
+				snapshot->end = number;
+				return;
+			}
+			snapshot->stuck += again[place] % 2 == NO_ROW_BIT;
+			break;
+		case ROW_STUCK:
+			snapshot->stuck++;
+			break;
+		case ROW_REPLACED:
+			snapshot->replaced++;
+			break;
+		case ROW_MISSING:
+			break;
+		}
+	}
 }
 
 static void repair_texts(struct ring_snapshot *snapshot)
@@ -261,34 +321,43 @@ static void repair_texts(struct ring_snapshot *snapshot)
 		if (snapshot->columns[column].type != RING_TEXT)
 			continue;
 		for (size_t row = 0; row < snapshot->n_rows; row++) {
-			unsigned char *cell = cells + (size_t)snapshot->slots[row] * bytes;
+			unsigned char *cell = cells + (size_t)snapshot->places[row] * bytes;
 
 			replace_invalid(cell, strnlen((char *)cell, bytes));
 		}
 	}
 }
 
-int ring_read(const struct ring_source *source, struct ring_snapshot *ret)
+/* @settled: see choose(). */
+static int read_from(const struct ring_source *source, uint64_t first, uint64_t most, uint64_t settled,
+		     struct ring_snapshot *ret)
 {
 	struct ring_header header;
 	struct ring_snapshot snapshot;
-	uint64_t n_word_bytes, *again;
+	uint64_t n, *again;
 	int r;
 
 	r = read_header(source, &header);
 	if (r < 0)
 		return r;
+	if (header.head > MAX_HEAD)
+		return -EBADMSG;
 	describe(&header, &snapshot);
-	n_word_bytes = header.file_bytes - RING_HEADER_BYTES - header.n_rows * RING_WORD;
-	snapshot.sequence = malloc(header.n_rows * RING_WORD);
-	snapshot.slots = malloc(header.n_rows * sizeof *snapshot.slots);
-	snapshot.words = malloc(n_word_bytes);
-	again = malloc(header.n_rows * RING_WORD);
+	n = snapshot.head < snapshot.n_slots ? snapshot.head : snapshot.n_slots;
+	snapshot.first = first < snapshot.head - n || first > snapshot.head ? snapshot.head - n : first;
+	n = snapshot.head - snapshot.first;
+	snapshot.n_window = n < most ? n : most;
+	snapshot.end = snapshot.first + snapshot.n_window;
+	n = snapshot.n_window + 1; /* not 0 */
+	snapshot.sequence = malloc(n * RING_WORD);
+	snapshot.places = malloc(n * sizeof *snapshot.places);
+	snapshot.words = malloc(n * (ring_row_bytes(header.columns, header.n_columns) - RING_WORD));
+	again = malloc(n * RING_WORD);
 	r = -ENOMEM;
-	if (snapshot.sequence && snapshot.slots && snapshot.words && again)
-		r = copy(source, &snapshot, n_word_bytes, again);
+	if (snapshot.sequence && snapshot.places && snapshot.words && again)
+		r = read_window(source, &snapshot, again);
 	if (r == 0) {
-		choose(&snapshot, header.head, again);
+		choose(&snapshot, settled, again);
 		repair_texts(&snapshot);
 		*ret = snapshot;
 	} else {
@@ -298,13 +367,43 @@ int ring_read(const struct ring_source *source, struct ring_snapshot *ret)
 	return r;
 }
 
+int ring_read(const struct ring_source *source, struct ring_snapshot *ret)
+{
+	return read_from(source, 0, UINT64_MAX, UINT64_MAX, ret);
+}
+
+int ring_read_next(const struct ring_source *source, uint64_t most, struct ring_cursor *cursor,
+		   struct ring_snapshot *ret)
+{
+	uint64_t since, n_gone, n_skipped;
+	int r;
+
+	r = read_from(source, cursor->next, most, cursor->head, ret);
+	if (r < 0)
+		return r;
+	since = cursor->next;
+	if (!cursor->is_begun && !cursor->from_start) {
+		since = ret->first;
+		cursor->skipped = ret->skipped;
+	}
+	cursor->is_begun = true;
+	/* Numbers that neither have a row nor were skipped by their writers; the ring may be spoilt. */
+	n_gone = ret->end < since + ret->n_rows ? 0 : ret->end - since - ret->n_rows;
+	n_skipped = ret->skipped - cursor->skipped < n_gone ? ret->skipped - cursor->skipped : n_gone;
+	cursor->n_lost += n_gone - n_skipped;
+	cursor->skipped += n_skipped;
+	cursor->next = ret->end;
+	cursor->head = ret->head;
+	return 0;
+}
+
 void ring_snapshot_done(struct ring_snapshot *snapshot)
 {
 	free(snapshot->sequence);
-	free(snapshot->slots);
+	free(snapshot->places);
 	free(snapshot->words);
 	snapshot->sequence = snapshot->words = NULL;
-	snapshot->slots = NULL;
+	snapshot->places = NULL;
 	snapshot->n_rows = 0;
 }
 
@@ -312,33 +411,33 @@ void ring_snapshot_done(struct ring_snapshot *snapshot)
 
 uint64_t ring_row_number(const struct ring_snapshot *snapshot, size_t row)
 {
-	return snapshot->sequence[snapshot->slots[row]] / 2 - 1;
+	return snapshot->first + snapshot->places[row];
 }
 
 uint64_t ring_row_time_ns(const struct ring_snapshot *snapshot, size_t row)
 {
-	return snapshot->words[snapshot->slots[row]];
+	return snapshot->words[snapshot->places[row]];
 }
 
-static bool has_bit(const struct ring_snapshot *snapshot, size_t array, uint64_t slot, size_t column)
+static bool has_bit(const struct ring_snapshot *snapshot, size_t array, uint64_t place, size_t column)
 {
-	return snapshot->words[array * snapshot->n_slots + slot] >> column & 1;
+	return snapshot->words[array_at(snapshot, array) + place] >> column & 1;
 }
 
 void ring_cell(const struct ring_snapshot *snapshot, size_t row, size_t column, struct ring_value *ret)
 {
-	uint64_t slot = snapshot->slots[row], n_words = snapshot->columns[column].cell_bytes / RING_WORD;
-	const uint64_t *cell = snapshot->words + word_offset(snapshot, column) + slot * n_words;
+	uint64_t place = snapshot->places[row], n_words = snapshot->columns[column].cell_bytes / RING_WORD;
+	const uint64_t *cell = snapshot->words + word_offset(snapshot, column) + place * n_words;
 	enum ring_type type = snapshot->columns[column].type;
 
 	*ret = (struct ring_value){ .kind = RING_NULL };
-	if (has_bit(snapshot, 1, slot, column))
+	if (has_bit(snapshot, 1, place, column))
 		return;
 	if (type == RING_TEXT) {
 		ret->kind = RING_IS_TEXT;
 		ret->text = (const char *)cell;
 		ret->n_text = strnlen(ret->text, n_words * RING_WORD);
-	} else if (type == RING_REAL || (type == RING_NUMBER && has_bit(snapshot, 2, slot, column))) {
+	} else if (type == RING_REAL || (type == RING_NUMBER && has_bit(snapshot, 2, place, column))) {
 		ret->kind = RING_IS_REAL;
 		memcpy(&ret->real, cell, sizeof ret->real);
 	} else {

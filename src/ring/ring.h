@@ -120,12 +120,15 @@ struct ring_snapshot {
 	int32_t pid;
 	/* Counts; skipped, dropped and unfit as the writers say. */
 	uint64_t head, skipped, dropped, unfit;
-	uint64_t stuck;     /* rows that are being written; of an ended process: whose writers were killed */
-	uint64_t replaced;  /* rows evicted while they were read */
-	size_t n_rows;      /* whole rows */
-	uint64_t *sequence; /* of each slot; UINT64_MAX: no row. Private */
-	uint32_t *slots;    /* of each row, oldest first. Private */
-	uint64_t *words;    /* the arrays behind the sequences. Private */
+	uint64_t stuck;    /* slots that are being written; of an ended process: whose writers were killed */
+	uint64_t replaced; /* rows evicted while they were read */
+	size_t n_rows;     /* whole rows */
+	/* Private: the numbers that were read, from the first on. */
+	uint64_t first, end;
+	size_t n_window;
+	uint64_t *sequence; /* of each number's slot */
+	uint32_t *places;   /* of each row in the window, oldest first */
+	uint64_t *words;    /* the arrays behind the sequences, of the window */
 };
 
 /*
@@ -140,6 +143,25 @@ int ring_describe(const struct ring_source *source, struct ring_snapshot *ret);
  * ring_describe(); -ENOMEM.
  */
 int ring_read(const struct ring_source *source, struct ring_snapshot *ret);
+
+/* How far a reader that follows a ring has come. All zero: it begins with the oldest row. */
+struct ring_cursor {
+	bool from_start;  /* rows that were evicted before the first call are lost, too */
+	bool is_begun;    /* private, as is what follows but n_lost */
+	uint64_t next;    /* number of the next row */
+	uint64_t head;    /* when it was read last */
+	uint64_t skipped; /* numbers without a row that were accounted for */
+	uint64_t n_lost;  /* rows that were evicted before they were read, or whose writers were stopped within them */
+};
+
+/*
+ * ring_read_next - the same for the rows since the last call. A row that is being written, and those after it, are left to the
+ * next call; one that is still being written then is lost.
+ * @most: numbers to read at most.
+ */
+int ring_read_next(const struct ring_source *source, uint64_t most, struct ring_cursor *cursor,
+		   struct ring_snapshot *ret);
+
 void ring_snapshot_done(struct ring_snapshot *snapshot);
 
 uint64_t ring_row_number(const struct ring_snapshot *snapshot, size_t row);

@@ -255,6 +255,100 @@ static void new_rows_evict_the_oldest(void **state)
 	place_done(&place);
 }
 
+static size_t read_more(const struct ring_source *source, uint64_t most, struct ring_cursor *cursor, int64_t first)
+{
+	struct ring_snapshot snapshot;
+	struct ring_value value;
+	size_t n;
+
+	assert_int_equal(ring_read_next(source, most, cursor, &snapshot), 0);
+	for (size_t i = 0; i < snapshot.n_rows; i++) {
+		ring_cell(&snapshot, i, 0, &value);
+		assert_int_equal(value.integer, first + (int64_t)i);
+	}
+	n = snapshot.n_rows;
+	ring_snapshot_done(&snapshot);
+	return n;
+}
+
+static void a_follower_gets_each_row_once(void **state)
+{
+	struct ring_cursor cursor = { 0 }, early = { .from_start = true };
+	struct ring_source source;
+	struct place place;
+	struct ring *ring;
+
+	(void)state;
+	place_init(&place);
+	ring = make_ring(&place, 8);
+	ring_source_own(ring, &source);
+	for (int i = 0; i < 12; i++)
+		append(ring, integer(i), null, null, null);
+	assert_int_equal(read_more(&source, UINT64_MAX, &cursor, 4), 8);
+	assert_int_equal(cursor.n_lost, 0);
+	assert_int_equal(read_more(&source, UINT64_MAX, &early, 4), 8);
+	assert_int_equal(early.n_lost, 4);
+	assert_int_equal(read_more(&source, UINT64_MAX, &cursor, 0), 0);
+	for (int i = 12; i < 18; i++)
+		append(ring, integer(i), null, null, null);
+	assert_int_equal(read_more(&source, 4, &cursor, 12), 4); /* across the end of the arrays, and not all */
+	assert_int_equal(read_more(&source, 4, &cursor, 16), 2);
+	for (int i = 18; i < 36; i++)
+		append(ring, integer(i), null, null, null);
+	assert_int_equal(read_more(&source, UINT64_MAX, &cursor, 28), 8);
+	assert_int_equal(cursor.n_lost, 10);
+	ring_close(ring);
+	place_done(&place);
+}
+
+struct fast_writer {
+	struct ring *ring;
+	bool ends;
+};
+
+static void *append_all_the_time(void *data)
+{
+	struct fast_writer *writer = data;
+
+	for (int64_t i = 0; !__atomic_load_n(&writer->ends, __ATOMIC_RELAXED); i++)
+		append(writer->ring, integer(i), null, null, null);
+	return NULL;
+}
+
+/* Reading all 1000 rows takes longer than they last. */
+static void a_reader_finds_rows_under_a_fast_writer(void **state)
+{
+	struct fast_writer writer = { 0 };
+	struct ring_source source;
+	struct ring_snapshot snapshot;
+	struct place place;
+	pthread_t thread;
+	size_t n = 0;
+	int fd;
+
+	(void)state;
+	place_init(&place);
+	writer.ring = make_ring(&place, 1000);
+	fd = open_file(&place, "1.ring");
+	assert_int_equal(ring_source_file(fd, &source), 0);
+	assert_int_equal(pthread_create(&thread, NULL, append_all_the_time, &writer), 0);
+	do {
+		assert_int_equal(ring_describe(&source, &snapshot), 0);
+	} while (snapshot.head < 10000);
+	for (int i = 0; i < 1000; i++) {
+		assert_int_equal(ring_read(&source, &snapshot), 0);
+		n += snapshot.n_rows;
+		ring_snapshot_done(&snapshot);
+	}
+	__atomic_store_n(&writer.ends, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	print_message("%zu of 1000 rows at a time\n", n / 1000);
+	assert_true(n / 1000 >= 50);
+	close(fd);
+	ring_close(writer.ring);
+	place_done(&place);
+}
+
 /* ---- Slots of writers that were killed ---- */
 
 static uint64_t *map_words(const struct place *place)
@@ -293,6 +387,42 @@ static void claimed_slots_are_passed_over(void **state)
 	assert_int_equal(snapshot.skipped, 2);
 	assert_int_equal(snapshot.stuck, 1);
 	ring_snapshot_done(&snapshot);
+	ring_close(ring);
+	place_done(&place);
+}
+
+static void a_follower_waits_once_for_a_row_in_flight(void **state)
+{
+	struct ring_cursor cursor = { .from_start = true };
+	struct ring_source source;
+	struct place place;
+	struct ring *ring;
+	uint64_t *sequence;
+
+	(void)state;
+	place_init(&place);
+	ring = make_ring(&place, 8);
+	ring_source_own(ring, &source);
+	for (int i = 0; i < 5; i++)
+		append(ring, integer(i), null, null, null);
+	sequence = map_words(&place) + RING_HEADER_BYTES / RING_WORD;
+	sequence[2] = 2 * 2 + 1; /* its writer is within the row */
+	sequence[3] = 0;         /* its writer has the number only */
+	assert_int_equal(read_more(&source, UINT64_MAX, &cursor, 0), 2);
+	sequence[2] = 2 * 2 + 2;
+	sequence[3] = 2 * 3 + 2;
+	assert_int_equal(read_more(&source, UINT64_MAX, &cursor, 2), 3);
+	assert_int_equal(cursor.n_lost, 0);
+	append(ring, integer(5), null, null, null);
+	append(ring, integer(6), null, null, null);
+	sequence[5] = 2 * 5 + 1; /* a writer that is killed */
+	assert_int_equal(read_more(&source, UINT64_MAX, &cursor, 5), 0);
+	assert_int_equal(read_more(&source, UINT64_MAX, &cursor, 6), 1);
+	assert_int_equal(cursor.n_lost, 1);
+	for (int i = 7; i < 14; i++) /* the slot is passed over: no further loss */
+		append(ring, integer(i), null, null, null);
+	assert_int_equal(read_more(&source, UINT64_MAX, &cursor, 7), 7);
+	assert_int_equal(cursor.n_lost, 1);
 	ring_close(ring);
 	place_done(&place);
 }
@@ -385,11 +515,15 @@ static void a_file_that_becomes_shorter_is_an_error(void **state)
 	struct ring_snapshot snapshot;
 	struct ring_source source;
 	struct place place;
+	struct ring *ring;
 	int fd;
 
 	(void)state;
 	place_init(&place);
-	ring_close(make_ring(&place, 8));
+	ring = make_ring(&place, 8);
+	for (int i = 0; i < 8; i++)
+		append(ring, integer(i), null, null, null);
+	ring_close(ring);
 	fd = open_file(&place, "1.ring");
 	assert_int_equal(ring_source_file(fd, &source), 0);
 	assert_int_equal(ftruncate(fd, RING_HEADER_BYTES + 8), 0);
@@ -832,6 +966,9 @@ int main(void)
 		cmocka_unit_test(what_does_not_fit_is_null_and_counted),
 		cmocka_unit_test(texts_are_cut_between_characters),
 		cmocka_unit_test(new_rows_evict_the_oldest),
+		cmocka_unit_test(a_follower_gets_each_row_once),
+		cmocka_unit_test(a_follower_waits_once_for_a_row_in_flight),
+		cmocka_unit_test(a_reader_finds_rows_under_a_fast_writer),
 		cmocka_unit_test(claimed_slots_are_passed_over),
 		cmocka_unit_test(a_ring_without_a_free_slot_drops_rows),
 		cmocka_unit_test(spoilt_headers_are_refused),
