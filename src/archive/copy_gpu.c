@@ -10,7 +10,8 @@
 
 #include "src/archive/copy_private.h"
 
-static const char *const tables[] = { "gpu_trace", "gpu_kernel", "gpu_memcpy", "gpu_api_call", "gpu_range" };
+static const char *const tables[] = { "gpu_trace", "gpu_kernel", "gpu_memcpy",   "gpu_api_call", "gpu_range",
+				      "gpu_idle",  "torch_op",   "torch_memory", "torch_step" };
 
 static char *insert_sql(const char *table, const char *columns, int n)
 {
@@ -57,7 +58,7 @@ static int copy_rows(struct copy *copy, struct source *source, const char *table
 	while (r >= 0 && (code = sqlite3_step(rows)) == SQLITE_ROW) {
 		for (int i = 0; i < sqlite3_column_count(rows) && r >= 0; i++)
 			r = store_errno(copy->db,
-					bind_column(source, rows, i, table + strlen("gpu_"), n_before, write));
+					bind_column(source, rows, i, strchr(table, '_') + 1, n_before, write));
 		if (r >= 0)
 			r = copy_run(copy->db, write);
 		if (r >= 0)

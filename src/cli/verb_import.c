@@ -141,10 +141,10 @@ static void print_result(const struct options *options, const char *out, const s
 
 	format_count(result->n_samples, samples);
 	cli_say("probing: %s %s: ", options->into ? "added to" : "wrote", out);
-	if (result->n_gpu > 0)
-		cli_say("%" PRIu64 " rows of GPUs", result->n_gpu);
-	else
+	if (result->n_gpu == 0 || result->n_timed > 0)
 		cli_say("%s samples%s", samples, result->n_timed > 0 ? "" : ", without a time");
+	if (result->n_gpu > 0)
+		cli_say("%s%" PRIu64 " rows of GPUs", result->n_timed > 0 ? ", " : "", result->n_gpu);
 	cli_say(" (%s)\n", options->importer->name);
 	if (result->n_skipped > 0)
 		cli_say("%" PRIu64 " entr%s of %s could not be parsed and %s skipped\n", result->n_skipped,

@@ -91,6 +91,23 @@ int ids_add(struct ids *ids, const void *key, size_t n_bytes, int64_t *ret)
 	return 1;
 }
 
+bool ids_find(const struct ids *ids, const void *key, size_t n_bytes, int64_t *ret)
+{
+	uint64_t hash = hash_of(key, n_bytes);
+
+	for (size_t at = hash & (ids->n_slots - 1); ids->n_slots > 0 && ids->slots[at].id != 0;
+	     at = (at + 1) & (ids->n_slots - 1)) {
+		const struct ids_slot *slot = &ids->slots[at];
+
+		if (slot->hash == hash && slot->n_bytes == n_bytes &&
+		    (n_bytes == 0 || memcmp(ids->bytes + slot->at, key, n_bytes) == 0)) {
+			*ret = slot->id;
+			return true;
+		}
+	}
+	return false;
+}
+
 void ids_done(struct ids *ids)
 {
 	free(ids->slots);

@@ -3,6 +3,7 @@
 #ifndef PROBING_IMPORT_IDS_H
 #define PROBING_IMPORT_IDS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/util.h"
@@ -26,6 +27,8 @@ struct ids {
  * Returns 1 where it is new, 0, or -ENOMEM.
  */
 int ids_add(struct ids *ids, const void *key, size_t n_bytes, int64_t *ret);
+/* ids_find - the number of a key that was added; false: it was not. */
+bool ids_find(const struct ids *ids, const void *key, size_t n_bytes, int64_t *ret);
 void ids_done(struct ids *ids);
 
 #endif

@@ -290,21 +290,11 @@ static int read_pprof(const struct import_input *input, struct sink *sink)
 {
 	CLEANUP(pprof_done) struct pprof pprof = { .sink = sink };
 	CLEANUP(freep) uint8_t *unpacked = NULL;
-	struct piece bytes = { (const char *)input->bytes, input->n_bytes };
-	int r = 0;
+	struct piece bytes;
+	int r;
 
-	if (is_gzip(input->bytes, input->n_bytes)) {
-		r = unzip(input->bytes, input->n_bytes, unzip_most(input->n_bytes), &unpacked, &bytes.n);
-		bytes.at = (const char *)unpacked;
-	}
-	if (r == -E2BIG)
-		return sink_explain(sink, -EBADMSG,
-				    "its %zu KiB expand to more than %zu MiB; if you trust it, expand it with gunzip "
-				    "and import the result",
-				    input->n_bytes >> 10, unzip_most(input->n_bytes) >> 20);
-	if (r < 0)
-		return r == -ENOMEM ? r : sink_explain(sink, -EBADMSG, "it cannot be decompressed");
-	return read_profile(&pprof, bytes);
+	r = unzip_input(input, sink, &unpacked, &bytes);
+	return r < 0 ? r : read_profile(&pprof, bytes);
 }
 
 /* Compressed, or the first field is a value type of at most two short numbers. */

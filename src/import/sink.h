@@ -80,4 +80,9 @@ int sink_memcpy(struct sink *sink, const struct gpu_memcpy_row *row);
 int sink_call(struct sink *sink, const struct gpu_call_row *row);
 int sink_range(struct sink *sink, const struct gpu_range_row *row);
 
+/* The same for a format that makes stacks itself: rows only. @ret: for gpu_put_*(); the sink's. Call sink_row() after each. */
+int sink_gpu_rows(struct sink *sink, const struct gpu_trace_row *trace, struct gpu_writer **ret);
+/* Count a row of the writer. @is_gpu: for the number of rows of GPUs in the final message. */
+int sink_row(struct sink *sink, bool is_gpu);
+
 #endif

@@ -88,3 +88,19 @@ int sink_range(struct sink *sink, const struct gpu_range_row *row)
 	sink->result->n_gpu++;
 	return r < 0 ? r : gpu_put_range(sink->gpu, row);
 }
+
+int sink_gpu_rows(struct sink *sink, const struct gpu_trace_row *trace, struct gpu_writer **ret)
+{
+	int r;
+
+	gpu_writer_free(TAKE(sink->gpu));
+	r = gpu_writer_new(sink->store, trace, &sink->gpu);
+	*ret = sink->gpu;
+	return r;
+}
+
+int sink_row(struct sink *sink, bool is_gpu)
+{
+	sink->result->n_gpu += is_gpu;
+	return sink_step(sink);
+}

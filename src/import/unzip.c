@@ -55,3 +55,42 @@ int unzip(const uint8_t *bytes, size_t n_bytes, size_t most, uint8_t **ret, size
 	*ret_bytes = n;
 	return 0;
 }
+
+int unzip_head(const uint8_t *bytes, size_t n_bytes, size_t most, uint8_t **ret, size_t *ret_bytes)
+{
+	z_stream stream = { .next_in = (uint8_t *)bytes, .avail_in = (unsigned)MIN(n_bytes, (size_t)UINT32_MAX) };
+	uint8_t *to = malloc(most);
+
+	if (!to)
+		return -ENOMEM;
+	if (inflateInit2(&stream, GZIP_WINDOW) != Z_OK) {
+		free(to);
+		return -ENOMEM;
+	}
+	stream.next_out = to;
+	stream.avail_out = (unsigned)most;
+	inflate(&stream, Z_SYNC_FLUSH); /* an error shows when all is unpacked */
+	*ret = to;
+	*ret_bytes = (size_t)(stream.next_out - to);
+	inflateEnd(&stream);
+	return 0;
+}
+
+int unzip_input(const struct import_input *input, struct sink *sink, uint8_t **owned, struct piece *ret)
+{
+	size_t most = unzip_most(input->n_bytes);
+	int r;
+
+	*owned = NULL;
+	*ret = (struct piece){ (const char *)input->bytes, input->n_bytes };
+	if (!is_gzip(input->bytes, input->n_bytes))
+		return 0;
+	r = unzip(input->bytes, input->n_bytes, most, owned, &ret->n);
+	ret->at = (const char *)*owned;
+	if (r == -E2BIG)
+		return sink_explain(sink, -EBADMSG,
+				    "its %zu KiB expand to more than %zu MiB; if you trust it, expand it with gunzip "
+				    "and import the result",
+				    input->n_bytes >> 10, most >> 20);
+	return r >= 0 || r == -ENOMEM ? r : sink_explain(sink, -EBADMSG, "it cannot be decompressed");
+}

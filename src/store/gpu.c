@@ -13,7 +13,7 @@
 #include "src/catalogue/catalogue.h"
 #include "src/store/store_private.h"
 
-enum table { PUT_KERNEL, PUT_MEMCPY, PUT_CALL, PUT_RANGE, N_TABLES };
+enum table { PUT_KERNEL, PUT_MEMCPY, PUT_CALL, PUT_RANGE, PUT_IDLE, PUT_OP, PUT_MEMORY, PUT_STEP, N_TABLES };
 
 static const char *const sql_of[N_TABLES] = {
 	[PUT_KERNEL] =
@@ -29,6 +29,17 @@ static const char *const sql_of[N_TABLES] = {
 	[PUT_RANGE] =
 		"INSERT INTO gpu_range(trace, name, calls, duration_ns, min_ns, max_ns, start_ns, pid, tid, domain)"
 		" VALUES(?,?,?,?,?,?,?,?,?,?)",
+	[PUT_IDLE] =
+		"INSERT INTO gpu_idle(trace, device, start_ns, gap_ns, duration_ns, function, python, launched, next, pid, tid)"
+		" VALUES(?,?,?,?,?,?,?,?,?,?,?)",
+	[PUT_OP] =
+		"INSERT INTO torch_op(trace, name, kind, start_ns, duration_ns, self_ns, gpu_ns, step, python, shapes, sequence,"
+		" pid, tid) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
+	[PUT_MEMORY] =
+		"INSERT INTO torch_memory(trace, time_ns, bytes, allocated_bytes, reserved_bytes, address, device, op, pid, tid)"
+		" VALUES(?,?,?,?,?,?,?,?,?,?)",
+	[PUT_STEP] = "INSERT INTO torch_step(trace, number, start_ns, duration_ns, gpu_busy_ns, pid, tid)"
+		     " VALUES(?,?,?,?,?,?,?)",
 };
 
 struct gpu_writer {
@@ -133,6 +144,79 @@ int gpu_put_range(struct gpu_writer *writer, const struct gpu_range_row *row)
 	return writer_run(writer->store, to.statement, to.code);
 }
 
+static struct binding bind_trace(struct gpu_writer *writer, enum table table)
+{
+	struct binding to = { .statement = writer->statements[table], .code = SQLITE_OK };
+
+	bind_integer(&to, writer->trace);
+	return to;
+}
+
+int gpu_put_idle(struct gpu_writer *writer, const struct gpu_idle_row *row)
+{
+	struct binding to = bind_trace(writer, PUT_IDLE);
+
+	bind_text(&to, row->device);
+	bind_integer(&to, row->start_ns);
+	bind_integer(&to, row->gap_ns);
+	bind_integer(&to, row->duration_ns);
+	bind_text(&to, row->function);
+	bind_text(&to, row->python);
+	bind_integer(&to, row->launched);
+	bind_text(&to, row->next);
+	bind_integer(&to, row->pid);
+	bind_integer(&to, row->tid);
+	return writer_run(writer->store, to.statement, to.code);
+}
+
+int gpu_put_op(struct gpu_writer *writer, const struct torch_op_row *row)
+{
+	struct binding to = bind_trace(writer, PUT_OP);
+
+	bind_text(&to, row->name);
+	bind_text(&to, row->kind);
+	bind_integer(&to, row->start_ns);
+	bind_integer(&to, row->duration_ns);
+	bind_integer(&to, row->self_ns);
+	bind_integer(&to, row->gpu_ns);
+	bind_integer(&to, row->step);
+	bind_text(&to, row->python);
+	bind_text(&to, row->shapes);
+	bind_integer(&to, row->sequence);
+	bind_integer(&to, row->pid);
+	bind_integer(&to, row->tid);
+	return writer_run(writer->store, to.statement, to.code);
+}
+
+int gpu_put_memory(struct gpu_writer *writer, const struct torch_memory_row *row)
+{
+	struct binding to = bind_trace(writer, PUT_MEMORY);
+
+	bind_integer(&to, row->time_ns);
+	bind_integer(&to, row->bytes);
+	bind_integer(&to, row->allocated_bytes);
+	bind_integer(&to, row->reserved_bytes);
+	bind_integer(&to, row->address);
+	bind_text(&to, row->device);
+	bind_text(&to, row->op);
+	bind_integer(&to, row->pid);
+	bind_integer(&to, row->tid);
+	return writer_run(writer->store, to.statement, to.code);
+}
+
+int gpu_put_step(struct gpu_writer *writer, const struct torch_step_row *row)
+{
+	struct binding to = bind_trace(writer, PUT_STEP);
+
+	bind_integer(&to, row->number);
+	bind_integer(&to, row->start_ns);
+	bind_integer(&to, row->duration_ns);
+	bind_integer(&to, row->gpu_busy_ns);
+	bind_integer(&to, row->pid);
+	bind_integer(&to, row->tid);
+	return writer_run(writer->store, to.statement, to.code);
+}
+
 static int put_trace(struct gpu_writer *writer, const struct gpu_trace_row *trace)
 {
 	static const char sql[] = "INSERT INTO gpu_trace(format, file, command, pid, started) VALUES(?,?,?,?,?)";
@@ -153,7 +237,8 @@ static int put_trace(struct gpu_writer *writer, const struct gpu_trace_row *trac
 
 int gpu_make_tables(struct store *store)
 {
-	static const char *const tables[] = { "gpu_trace", "gpu_kernel", "gpu_memcpy", "gpu_api_call", "gpu_range" };
+	static const char *const tables[] = { "gpu_trace", "gpu_kernel", "gpu_memcpy", "gpu_api_call",
+					      "gpu_range", "gpu_idle",	 "torch_" };
 	int code = SQLITE_OK;
 
 	for (size_t i = 0; i < N_ELEMENTS(tables) && code == SQLITE_OK; i++)

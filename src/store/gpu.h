@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gpu.h - rows of GPU activity that other programs measured: tables gpu_*, only in files with such rows. */
+/* gpu.h - rows of GPU activity that other programs measured: tables gpu_* and torch_*, only in files with such rows. */
 #ifndef PROBING_STORE_GPU_H
 #define PROBING_STORE_GPU_H
 
@@ -48,6 +48,26 @@ struct gpu_range_row {
 	const char *domain;
 };
 
+struct gpu_idle_row {
+	const char *device;
+	int64_t start_ns, gap_ns, duration_ns; /* of the gap, and the part of this function */
+	const char *function, *python, *next;
+	bool launched; /* the next work was, before the gap began */
+	int64_t pid, tid;
+};
+/* Traces of torch.profiler; times as in gpu_span. */
+struct torch_op_row {
+	const char *name, *kind, *python, *shapes;
+	int64_t start_ns, duration_ns, self_ns, gpu_ns, step, sequence, pid, tid;
+};
+struct torch_memory_row {
+	int64_t time_ns, bytes, allocated_bytes, reserved_bytes, address, pid, tid;
+	const char *device, *op;
+};
+struct torch_step_row {
+	int64_t number, start_ns, duration_ns, gpu_busy_ns, pid, tid;
+};
+
 /* gpu_make_tables - where they are not. In a transaction. */
 int gpu_make_tables(struct store *store);
 
@@ -66,5 +86,9 @@ int gpu_put_kernel(struct gpu_writer *writer, const struct gpu_kernel_row *row);
 int gpu_put_memcpy(struct gpu_writer *writer, const struct gpu_memcpy_row *row);
 int gpu_put_call(struct gpu_writer *writer, const struct gpu_call_row *row);
 int gpu_put_range(struct gpu_writer *writer, const struct gpu_range_row *row);
+int gpu_put_idle(struct gpu_writer *writer, const struct gpu_idle_row *row);
+int gpu_put_op(struct gpu_writer *writer, const struct torch_op_row *row);
+int gpu_put_memory(struct gpu_writer *writer, const struct torch_memory_row *row);
+int gpu_put_step(struct gpu_writer *writer, const struct torch_step_row *row);
 
 #endif
