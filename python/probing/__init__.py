@@ -22,9 +22,11 @@ __version__ = "0.1.0"  # that of meson.build: the agent compares
 _PLACES = {
     "Error": "_binary", "binary": "_binary", "connect": "_connect", "query": "_query",
     "ExternalTable": "_rows", "event": "_rows", "log": "_rows", "span": "_rows", "step": "_rows", "table": "_rows",
+    "disable_torch_profiling": "_torch", "enable_torch_profiling": "_torch",
 }
 
-__all__ = ["Error", "ExternalTable", "binary", "connect", "event", "log", "query", "span", "step", "table"]
+__all__ = ["Error", "ExternalTable", "binary", "connect", "disable_torch_profiling", "enable_torch_profiling", "event", "log",
+           "query", "span", "step", "table"]
 
 
 # The start hook (_start.py) imports this package into programs that use none of these: each comes when it is first used (PEP 562).

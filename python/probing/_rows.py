@@ -240,6 +240,7 @@ _ATTRIBUTES = {"attributes": ATTRIBUTE_BYTES, "phase": 8, "error": 32}
 _events = ExternalTable("events", {"name": str, "step": int, "span": int, "tid": int, "attributes": str}, text_bytes=_ATTRIBUTES)
 _steps = ExternalTable("steps", {"step": int, "last_ms": float, "tid": int, "attributes": str}, text_bytes=_ATTRIBUTES)
 _step_began = None
+_on_step = None  # called with the number of each step: _torch.py
 
 
 def event(name, **attributes):
@@ -259,6 +260,8 @@ def step(number=None, **attributes):
     _step = number if number is not None else 0 if _step is None else _step + 1
     _steps.append(_step, None if _step_began is None else (now - _step_began) * 1e3, get_native_id(), _text(attributes))
     _step_began = now
+    if _on_step is not None:
+        _on_step(_step)
     return _step
 
 

@@ -8,6 +8,8 @@
     PROBING=SCRIPT.py           where the script is called so
     PROBING=init:SCRIPT[+MODE]  run SCRIPT first, then as MODE says (followed)
 
+PROBING_TORCH_PROFILING=SPEC traces torch's modules in the processes that get the agent (_torch.py).
+
 ",KEY=VALUE" behind it sets keys of the configuration, as PROBING_SAMPLE_RATE and PROBING_RETENTION_DAYS do. Launchers (torchrun)
 are left alone, and pass it on to what they start.
 
@@ -23,7 +25,6 @@ LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "horovodrun", "torch.distrib
 TRACKERS = ("from multiprocessing.resource_tracker", "from multiprocessing.semaphore_tracker")
 VARIABLES = (("PROBING_SAMPLE_RATE", "sample_rate"), ("PROBING_RETENTION_DAYS", "retention_days"))
 WITHOUT_EFFECT = (  # variables of the older probing, and what to do instead
-    ("PROBING_TORCH_PROFILING", 'probing attach %d --config FILE with "torch: on" in FILE times torch\'s modules'),
     ("PROBING_TORCH_WATCH_VARS", 'probing attach %d --config FILE with "variables: [loss@train]" in FILE watches variables'),
     ("PROBING_PORT", "probing opens no port: its commands take the PID %d"),
     ("PROBING_SERVER_ADDR", "probing opens no port: its commands take the PID %d"),
@@ -127,6 +128,17 @@ def start(assignments, follows):
         raise Mistake("the agent could not be started: %s" % os.strerror(-r))
 
 
+def trace_torch(spec):
+    """With the package, which the agent has where it is not installed."""
+    if sys.version_info < (3, 8):
+        raise Mistake("PROBING_TORCH_PROFILING needs CPython 3.8 or newer: this is %d.%d" % sys.version_info[:2])
+    from probing import _inside, _torch
+    try:
+        _torch.start(spec)
+    except _inside.Refused as why:
+        raise Mistake(str(why))
+
+
 def run_script(path):
     try:
         with open(path, "rb") as file:
@@ -169,6 +181,11 @@ def _activate(value):
         for variable, instead in WITHOUT_EFFECT:
             if os.environ.get(variable):
                 _say("%s has no effect: %s" % (variable, instead % os.getpid()))
+    if os.environ.get("PROBING_TORCH_PROFILING"):
+        try:
+            trace_torch(os.environ["PROBING_TORCH_PROFILING"])
+        except Mistake as mistake:
+            _say("torch is not traced: %s" % mistake)
     return decision[0]
 
 
@@ -178,6 +195,8 @@ def begin():
     if hasattr(sys, "_probing_passes_on"):  # `probing run` of a Python that has the package: its hook comes by twice
         return sys._probing_passes_on
     if value in ("", "0"):
+        if not value and os.environ.get("PROBING_TORCH_PROFILING", "off") != "off" and os.environ.get("PROBING_LOGLEVEL") not in QUIET:
+            _say("PROBING_TORCH_PROFILING has no effect without the agent: set PROBING=1, too")
         return True
     sys._probing_passes_on = True
     try:
@@ -188,4 +207,5 @@ def begin():
         _say("not active: %s: %s" % (type(error).__name__, error))
     if not sys._probing_passes_on:
         os.environ.pop("PROBING", None)
+        os.environ.pop("PROBING_TORCH_PROFILING", None)
     return sys._probing_passes_on

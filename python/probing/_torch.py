@@ -1,0 +1,1050 @@
+# SPDX-License-Identifier: MIT
+"""Times of torch's modules, optimizers and data loaders, as rows of the ring torch_trace: docs/torch.md.
+
+Global hooks of torch.nn.Module see each forward pass. The backward pass of a module begins when the gradient of its output
+is there (a hook before that node of the graph), and ends when the last of its nodes has run that leads to its input (a hook
+after that). Steps end with an optimizer's step. In a step that is not sampled the hooks are not registered.
+
+Nothing here raises into the training: the first exception ends tracing, with one line on stderr. Hooks belong to torch's
+global lists and to nodes of a graph, never to a module or a tensor: copies and pickles do not contain them.
+"""
+import itertools
+import os
+import sys
+import threading
+import time
+import weakref
+
+from probing import _rows
+from probing._inside import Refused
+
+ROWS = 20000
+MAX_NODES = 4096  # that are looked at for the end of one module's backward pass
+MAX_TREES = 1000  # searches for names of modules that came later
+MAX_PENDING = 100000  # rows whose time the GPU does not know yet
+COLUMNS = {"step": int, "seq": int, "module": str, "stage": str, "allocated": float, "max_allocated": float, "cached": float,
+           "max_cached": float, "time_offset": float, "duration": float, "operation_name": str, "duration_ms": float,
+           "local_step": int, "global_step": int, "rank": int}
+MB = 1e6
+_ALLOWED = "on, off, RATE[:LAYER_RATE], ordered:RATE or random:RATE, then ,backward=on|off ,sync=on|off ,exprs=VARIABLE@FUNCTION"
+
+
+# ---- Settings ----
+
+class Settings(object):
+    """What is traced.
+
+    rate        share of the steps, 0 to 1
+    ordered     every 1/rate-th step; else those whose hash is below rate: the same ones in each process
+    layer_rate  share of the modules in a sampled step
+    backward    backward passes, too
+    sync        wait for the GPU before and after each module
+    exprs       [(variable, function)] that are read at the end of each sampled step
+    """
+
+    def __init__(self, spec="on"):
+        self.spec = spec = spec.strip()
+        self.rate, self.layer_rate, self.ordered, self.backward, self.sync, self.exprs = 1.0, 1.0, True, True, False, []
+        first, rest = True, []
+        for word in spec.split(","):
+            name, is_named, value = word.strip().partition("=")
+            if not is_named and not first and "@" in name and self.exprs:  # exprs=a@f,b@f
+                self._expression(name)
+            elif not is_named and first:
+                self._steps(name)
+            elif name in ("backward", "sync"):
+                setattr(self, name, self._switch(name, value))
+            elif name == "exprs":
+                for one in value.replace(";", "+").split("+"):
+                    self._expression(one)
+            else:
+                rest.append(word)
+            first = False
+        if rest:
+            raise Refused("'%s' is not understood in probing.torch.profiling=%s: write %s" % (rest[0], spec, _ALLOWED))
+
+    def _share(self, text):
+        try:
+            share = float(text)
+        except ValueError:
+            share = -1
+        if not 0 <= share <= 1:
+            raise Refused("'%s' in probing.torch.profiling=%s is no share from 0 to 1: write %s" % (text, self.spec, _ALLOWED))
+        return share
+
+    def _steps(self, text):
+        if text in ("on", "true", "yes", ""):
+            return
+        if text in ("off", "false", "no"):
+            self.rate = 0.0
+            return
+        kind, has_kind, rest = text.partition(":")
+        if has_kind and kind in ("ordered", "random"):
+            self.ordered = kind == "ordered"
+            kind, has_kind, rest = rest.partition(":")
+        self.rate = self._share(kind)
+        if has_kind:
+            self.layer_rate = self._share(rest)
+
+    def _switch(self, name, value):
+        if value not in ("on", "off", "1", "0", "true", "false"):
+            raise Refused("%s cannot be '%s' in probing.torch.profiling=%s: it is on or off" % (name, value, self.spec))
+        return value in ("on", "1", "true")
+
+    def _expression(self, text):
+        name, _, function = text.strip().partition("@")
+        if not name.isidentifier() or not all(part.isidentifier() for part in function.split(".")):
+            raise Refused("'%s' in probing.torch.profiling=%s is no variable: write VARIABLE@FUNCTION" % (text, self.spec))
+        self.exprs.append((name, function))
+
+    def takes(self, number):
+        """Whether a step is sampled: by its number alone, so that all processes of a training choose the same ones."""
+        if self.rate >= 1 or self.rate <= 0:
+            return self.rate > 0
+        if self.ordered:
+            return int((number + 1) * self.rate) > int(number * self.rate) or number == 0
+        return _hash(number) < self.rate
+
+
+def _hash(number):
+    """0 to 1, by the number alone: the finalizer of splitmix64 (Steele, Lea, Flood 2014)."""
+    number = (number + 1) * 0x9e3779b97f4a7c15 & 0xffffffffffffffff
+    number = (number ^ number >> 30) * 0xbf58476d1ce4e5b9 & 0xffffffffffffffff
+    number = (number ^ number >> 27) * 0x94d049bb133111eb & 0xffffffffffffffff
+    return (number ^ number >> 31) / 2.0 ** 64
+
+
+# ---- Modules and their calls ----
+
+class Known(object):
+    """A module: its name in its model."""
+    __slots__ = ("ref", "name", "kind", "is_root", "number", "single", "prefix")
+
+    def __init__(self, ref, name, kind, is_root, number):
+        self.ref, self.name, self.kind, self.is_root, self.number = ref, name, kind, is_root, number
+        self.prefix = ""  # of a root: what its modules' names begin with, where another model has the same names
+        self.single = None  # the type of its only node, if it has but one
+
+
+class Call(object):
+    """One forward pass of a module, and its backward pass. It refers to no node: a node's hook refers to it."""
+    __slots__ = ("known", "module", "began", "seq", "inputs", "first", "index", "event",
+                 "n_ends", "waits_for", "backward_began", "backward_event", "backward_seq", "same_start", "same_end")
+
+    def __init__(self, known, module, seq, first):
+        self.known, self.module, self.seq, self.first = known, module, seq, first
+        self.inputs = self.event = None
+        self.index = -1
+
+
+class Local(threading.local):
+    """Of a thread: the calls that it is in, and the graph of its outermost one."""
+
+    def __init__(self):
+        self.stack = []
+        self.owners = {}   # node: the innermost call whose output it made
+        self.entries = {}  # index of a call: nodes of its inputs
+        self.n_calls = 0
+        self.optimizers = []
+        self.dummy = None
+
+    def clear(self):
+        del self.stack[:]
+        if self.owners or self.entries:
+            self.owners, self.entries = {}, {}
+        self.n_calls = 0
+
+
+class Graph(object):
+    """Hooks on autograd nodes of this torch."""
+
+    def __init__(self, torch):
+        node = torch.zeros(1, requires_grad=True).view(1).grad_fn
+        self.torch = torch
+        self.accumulate = type(node.next_functions[0][0])
+        self.before = self.before_new if hasattr(node, "register_prehook") else self.before_old
+
+    def before_new(self, local, node, hook):
+        node.register_prehook(hook)
+
+    def before_old(self, local, node, hook):
+        """Before 2.0 a node takes such hooks only from a tensor, which is one of ours here: the program's keeps none."""
+        if local.dummy is None:
+            local.dummy = self.torch.empty(0)
+        local.dummy._backward_hooks = {0: hook}
+        node._register_hook_dict(local.dummy)
+        local.dummy._backward_hooks = None
+
+
+_WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "FullyShardedDataParallel": "module",
+             "OptimizedModule": "_orig_mod"}
+
+
+def _named(module, prefix, name):
+    """(module, its name, its class) of a model; wrappers leave the names of what they wrap as they are."""
+    inner = getattr(module, _WRAPPERS.get(type(module).__name__, ""), None)
+    yield module, name or prefix, type(module).__name__
+    if inner is not None:
+        for one in _named(inner, prefix, type(inner).__name__ if not prefix else prefix):
+            yield one
+        return
+    for child_name, child in module._modules.items():
+        if child is not None:
+            for one in _named(child, prefix + "." + child_name if prefix else child_name, None):
+                yield one
+
+
+# ---- Tracing ----
+
+class Trace(object):
+    """All of it: made once torch is there. Its settings may change at any time."""
+
+    def __init__(self, settings):
+        import torch
+        import torch.nn.modules.module
+        import torch.optim.optimizer
+        import torch.utils.data.dataloader
+        self.torch, self.settings = torch, settings
+        self.modules = sys.modules["torch.nn.modules.module"]
+        self.table = _rows.ExternalTable.get_or_create("torch_trace", COLUMNS, rows=ROWS,
+                                                       text_bytes={"module": 96, "stage": 8, "operation_name": 40})
+        self.variables = None
+        self.local, self.lock, self.graph = Local(), threading.Lock(), Graph(torch)
+        self.known, self.roots, self.n_trees = {}, [], 0
+        self.handles, self.mode = [], None
+        self.is_wanted = self.has_passed_one = False
+        self.step = self.local_step = self.n_inferences = 0
+        self.global_step = None
+        self.has_optimizer, self.follows_program = False, False
+        self.last_optimizer, self.seen_optimizers, self.n_since = None, {}, 0
+        self.pending, self.lost = [], 0
+        self.rank = 0
+        self.is_on = False
+        self.undo = []
+        self.cuda = None
+        self.new_seq = itertools.count().__next__
+        self.step_began = time.perf_counter()
+        self.call_code = torch.nn.Module._call_impl.__code__
+        self.is_tracing = getattr(torch._C, "_get_tracing_state", lambda: None)
+        self.is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None)
+        self.make_hooks()
+
+    # -- what ends it --
+
+    def fail(self):
+        """An exception of ours: say it once, and trace no more. Called where it is handled."""
+        error = sys.exc_info()
+        try:
+            self.stop()
+        finally:
+            where = error[2]
+            while where is not None and where.tb_next is not None:
+                where = where.tb_next
+            _say("tracing of torch has stopped, the program continues: %s: %s (%s:%d)" % (
+                error[0].__name__, error[1], os.path.basename(where.tb_frame.f_code.co_filename), where.tb_lineno))
+
+    # -- hooks of modules --
+
+    def make_hooks(self):
+        """The hooks, as closures: what they use most is local to them."""
+        torch, graph, local, known = self.torch, self.graph, self.local, self.known
+        Tensor, clock = torch.Tensor, time.perf_counter
+        is_grad_enabled, is_tracing = torch.is_grad_enabled, self.is_tracing
+        is_compiling = self.is_compiling
+        accumulate = graph.accumulate
+        trace = self
+
+        def glance(module, inputs):
+            """In a step that is not sampled: the first module tells whether this is the training or an inference."""
+            if is_compiling is not None and is_compiling():
+                return
+            try:
+                if is_grad_enabled():
+                    trace.switch("none")
+                    return
+                one = known.get(id(module))
+                if one is None or one.ref() is not module:
+                    one = trace.identify(module)
+                if one is not None and one.is_root and trace.takes_this_inference():
+                    enter(module, inputs)
+            except Exception:
+                trace.fail()
+
+        def enter(module, inputs):
+            if is_compiling is not None and is_compiling():
+                return
+            try:
+                one = known.get(id(module))
+                if one is None or one.ref() is not module:
+                    one = trace.identify(module)
+                    if one is None:
+                        return
+                stack = local.stack
+                grad = is_grad_enabled()
+                if not stack:
+                    if not trace.begin_outermost(grad):
+                        return
+                elif one.is_root and trace.is_outermost():
+                    local.clear()
+                if is_tracing() is not None:
+                    return
+                if trace.layer_rate < 1 and _hash(one.number ^ trace.step << 20) >= trace.layer_rate:
+                    return
+                call = Call(one, module, trace.new_seq(), local.n_calls)
+                if grad and trace.backward:
+                    call.inputs = [t.grad_fn for t in inputs if isinstance(t, Tensor)]
+                stack.append(call)
+                if trace.cuda is not None:
+                    trace.cuda.begin(call)
+                call.began = clock()
+            except Exception:
+                trace.fail()
+
+        def leave(module, inputs, output):
+            if is_compiling is not None and is_compiling():
+                return
+            now = clock()
+            try:
+                stack = local.stack
+                if not stack:
+                    return
+                call = stack.pop()
+                if call.module is not module:
+                    call = trace.find_call(stack, call, module)
+                    if call is None:
+                        return
+                call.module = None
+                one = call.known
+                if call.event is not None and trace.cuda.end(call, now, output):
+                    pass
+                else:
+                    duration = now - call.began
+                    trace.append(trace.step, call.seq, one.name, "forward", None, None, None, None,
+                                 call.began - trace.step_began, duration, one.kind, duration * 1e3,
+                                 trace.local_step, trace.global_step, trace.rank)
+                if call.inputs is not None:
+                    watch(call, output)
+                    call.inputs = None
+                if not stack:
+                    local.clear()
+                    if not is_grad_enabled():
+                        trace.end_inference()
+            except Exception:
+                trace.fail()
+
+        def watch(call, output):
+            """Hooks for the backward pass of a call that has returned."""
+            owners = local.owners
+            outputs = (output,) if isinstance(output, Tensor) else \
+                output if isinstance(output, (tuple, list)) else output.values() if isinstance(output, dict) else ()
+            nodes = []
+            for one in outputs:
+                if isinstance(one, Tensor):
+                    node = one.grad_fn
+                    if node is not None and node not in nodes and node not in call.inputs:
+                        nodes.append(node)
+            if not nodes:
+                return
+            index = call.index = local.n_calls
+            local.n_calls = index + 1
+            call.n_ends, call.backward_began, call.same_start, call.same_end = 0, 0.0, None, None
+            call.backward_event = None
+            begins = False
+            for node in nodes:
+                owner = owners.get(node)
+                if owner is None:
+                    owners[node] = call
+                    graph.before(local, node, Start(call))
+                    begins = True
+                elif owner.index >= call.first:
+                    if owner.same_start is None:
+                        owner.same_start = [call]
+                    else:
+                        owner.same_start.append(call)
+                    begins = True
+            if not begins:  # it has passed on what it was given
+                return
+            if call.first == index and len(nodes) == 1 and type(nodes[0]) is call.known.single:
+                local.entries[index] = call.inputs
+                call.n_ends = 1
+                nodes[0].register_hook(End(call))
+            else:
+                find_ends(call, nodes)
+            call.waits_for = call.n_ends
+
+        def find_ends(call, nodes):
+            """The nodes, or calls of modules in it, that lead to its inputs; if none does, those that lead nowhere."""
+            owners, entries, inputs, first = local.owners, local.entries, call.inputs, call.first
+            todo, seen, ends, deepest, outside = list(nodes), set(nodes), [], [], []
+            for _ in range(MAX_NODES):
+                if not todo:
+                    break
+                node = todo.pop()
+                owner = owners.get(node)
+                if owner is not None and owner is not call and owner.index >= first and owner.index in entries:
+                    nexts, what = entries[owner.index], owner
+                else:
+                    nexts, what = [one for one, _ in node.next_functions], node
+                leads_on = leads_out = False
+                for one in nexts:
+                    if one is None or type(one) is accumulate:
+                        continue
+                    its = owners.get(one)
+                    if one in inputs or its is not None and its.index < first:
+                        leads_out = True
+                        outside.append(one)
+                    else:
+                        leads_on = True
+                        if one not in seen:
+                            seen.add(one)
+                            todo.append(one)
+                if leads_out:
+                    ends.append(what)
+                elif not leads_on:
+                    deepest.append(what)
+            entries[call.index] = outside
+            if call.first == call.index and len(seen) == 1:
+                call.known.single = type(nodes[0])
+            for what in ends or deepest:
+                if type(what) is not Call:
+                    what.register_hook(End(call))
+                elif what.n_ends == 0:
+                    continue
+                elif what.same_end is None:
+                    what.same_end = [call]
+                else:
+                    what.same_end.append(call)
+                call.n_ends += 1
+
+        def begin_backward(call, now):
+            if call.backward_began == 0:
+                call.backward_began, call.backward_seq = now, trace.new_seq()
+                if trace.cuda is not None and call.event is not None:
+                    trace.cuda.begin_backward(call)
+            if call.same_start is not None:
+                for one in call.same_start:
+                    begin_backward(one, now)
+
+        def end_backward(call, now):
+            call.waits_for -= 1
+            if call.waits_for > 0:
+                return
+            call.waits_for = call.n_ends  # for a second pass through a graph that is retained
+            if call.backward_began != 0:
+                one = call.known
+                if call.backward_event is not None:
+                    trace.cuda.end_backward(call, now)
+                elif trace.is_on:
+                    duration = now - call.backward_began
+                    trace.append(trace.step, call.backward_seq, one.name, "backward", None, None, None, None,
+                                 call.backward_began - trace.step_began, duration, one.kind, duration * 1e3,
+                                 trace.local_step, trace.global_step, trace.rank)
+                call.backward_began = 0.0
+            if call.same_end is not None:
+                for one in call.same_end:
+                    end_backward(one, now)
+
+        class Start(object):
+            __slots__ = ("call",)
+
+            def __init__(self, call):
+                self.call = call
+
+            def __call__(self, gradients):
+                try:
+                    begin_backward(self.call, clock())
+                except Exception:
+                    trace.fail()
+
+        class End(object):
+            __slots__ = ("call",)
+
+            def __init__(self, call):
+                self.call = call
+
+            def __call__(self, inputs, outputs):
+                now = clock()
+                try:
+                    end_backward(self.call, now)
+                except Exception:
+                    trace.fail()
+
+        self.enter, self.leave, self.glance = enter, leave, glance
+
+    def find_call(self, stack, top, module):
+        """The call of a module that is not the innermost: an exception has left those above it. None: it is not there."""
+        for i in range(len(stack) - 1, -1, -1):
+            if stack[i].module is module:
+                call = stack[i]
+                del stack[i:]
+                return call
+        stack.append(top)
+        return None
+
+    def frames_of_calls(self):
+        """The modules whose forward pass this thread is in, the innermost first."""
+        frame, code = sys._getframe(2), self.call_code
+        while frame is not None:
+            if frame.f_code is code:
+                yield frame
+            frame = frame.f_back
+
+    def is_outermost(self):
+        """Whether the innermost call is the only one: those on the stack were left by exceptions."""
+        calls = self.frames_of_calls()
+        return next(calls, None) is not None and next(calls, None) is None
+
+    def identify(self, module):
+        """Names for all modules of the model that this one belongs to. None: it is not traced."""
+        worker = sys.modules.get("torch.utils.data._utils.worker")
+        if worker is not None and getattr(worker, "_worker_info", None) is not None:
+            self.stop()  # a process that loads data, forked from the training
+            return None
+        root = module
+        for frame in self.frames_of_calls():
+            root = frame.f_locals.get("self", root)
+        with self.lock:
+            if self.n_trees < MAX_TREES:
+                self.n_trees += 1
+                self.name_tree(root)
+            one = self.known.get(id(module))
+            if one is None or one.ref() is not module:
+                one = self.name_one(module, type(module).__name__, type(module).__name__, root is module)
+        return one
+
+    def name_tree(self, root):
+        tree = list(_named(root, "", type(root).__name__))
+        known = self.known.get(id(root))
+        if known is None or known.ref() is not root:
+            is_copy = getattr(root, "_is_replica", False)  # of DataParallel: its names are the model's
+            names = () if is_copy else {one.name for one in list(self.known.values()) if one.ref() is not None}
+            name, n = type(root).__name__, 2
+            while name in names:
+                name, n = "%s#%d" % (type(root).__name__, n), n + 1
+            known = self.name_one(root, name, type(root).__name__, True)
+            known.prefix = name + "." if any(name in names for _, name, _ in tree[1:]) else ""
+        for module, name, kind in tree[1:]:
+            one = self.known.get(id(module))
+            if one is None or one.ref() is not module:
+                self.name_one(module, known.prefix + name, kind, False)
+
+    def name_one(self, module, name, kind, is_root):
+        key, known = id(module), self.known
+
+        def forget(ref):
+            one = known.get(key)
+            if one is not None and one.ref is ref:
+                del known[key]
+        one = known[key] = Known(weakref.ref(module, forget), name, kind, is_root, len(known))
+        return one
+
+    # -- which steps --
+
+    def switch(self, mode):
+        """full: all hooks; light: the one that finds inference; none."""
+        if mode == self.mode:
+            return
+        handles, self.handles, self.mode = self.handles, [], mode
+        if mode == "full":
+            self.handles = [self.modules.register_module_forward_pre_hook(self.enter),
+                            self.modules.register_module_forward_hook(self.leave)]
+        elif mode == "light":
+            self.handles = [self.modules.register_module_forward_pre_hook(self.glance)]
+        for handle in handles:
+            handle.remove()
+
+    def begin_outermost(self, grad):
+        """Whether the forward pass that begins is traced."""
+        self.local.clear()
+        if grad and not self.is_wanted:
+            self.switch("none")
+            return False
+        if self.cuda is None and self.torch.cuda.is_initialized():
+            self.cuda = Cuda(self)
+        return self.cuda is None or self.cuda.begin_outermost()
+
+    def takes_inference(self):
+        self.n_inferences += 1
+        return self.settings.takes(self.n_inferences)
+
+    def counts_inferences(self):
+        """In a program that has not trained yet each inference is a step. Later ones are sampled by their own number."""
+        return not self.has_optimizer and not self.follows_program
+
+    def takes_this_inference(self):
+        if not self.counts_inferences():
+            if self.takes_inference():
+                self.switch("full")
+        elif self.has_passed_one:
+            self.advance()
+        self.has_passed_one = self.mode != "full"
+        return not self.has_passed_one
+
+    def end_inference(self):
+        if self.counts_inferences():
+            self.has_passed_one = False
+            self.advance()
+        elif not self.takes_inference():
+            self.switch("light")
+
+    def advance(self, number=None):
+        """A step has ended."""
+        if self.cuda is not None:
+            self.cuda.collect()
+        self.local_step += 1
+        self.global_step = number
+        self.begin_step()
+
+    def begin_step(self):
+        self.step = self.global_step if self.global_step is not None else self.local_step
+        self.new_seq = itertools.count().__next__
+        self.rank = self.get_rank()
+        settings = self.settings
+        self.backward, self.layer_rate = settings.backward, settings.layer_rate
+        self.append = self.table._append or self.table.append
+        self.is_wanted = settings.takes(self.step)
+        self.step_began = time.perf_counter()
+        self.switch("full" if self.is_wanted else "light")
+
+    def get_rank(self):
+        distributed = sys.modules.get("torch.distributed")
+        try:
+            if distributed is not None and distributed.is_available() and distributed.is_initialized():
+                return distributed.get_rank()
+            return int(os.environ.get("RANK", "0"))
+        except Exception:  # a process group that ends now, or somebody's own RANK
+            return 0
+
+    # -- optimizers --
+
+    def begin_optimizer(self, optimizer, *ignored):
+        try:
+            if not self.is_on:
+                return
+            running = self.local.optimizers
+            if running:
+                self.drop_left(running)
+            event = self.cuda.record() if self.cuda is not None and self.is_wanted else None
+            running.append((optimizer, time.perf_counter(), event))
+        except Exception:
+            self.fail()
+
+    @staticmethod
+    def drop_left(running):
+        """Take off what an exception has left: steps of which no caller is on the stack."""
+        caller = frame = sys._getframe(2)
+        n = -1
+        while frame is not None:
+            n += frame.f_code is caller.f_code
+            frame = frame.f_back
+        del running[n:]
+
+    def end_optimizer(self, optimizer, *ignored):
+        now = time.perf_counter()
+        try:
+            running = self.local.optimizers
+            if not self.is_on or not running:
+                return
+            while running and running[-1][0] is not optimizer:
+                running.pop()
+            if not running:
+                return
+            _, began, event = running.pop()
+            if running:  # its class' step() has called that of its base, or it belongs to another optimizer
+                return
+            if self.is_wanted:
+                self.add_row("step", type(optimizer).__name__, type(optimizer).__name__, began, now, event)
+                if self.settings.exprs:
+                    self.read_variables()
+            self.has_optimizer = True
+            self.end_step_of(optimizer)
+        except Exception:
+            self.fail()
+
+    def end_step_of(self, optimizer):
+        """Of several optimizers that take turns, the last one of each turn ends a step."""
+        if self.follows_program:
+            return
+        seen, key = self.seen_optimizers, id(optimizer)
+        self.n_since += 1
+        if seen.get(key) is None or seen[key]() is not optimizer:
+            is_first = not seen
+            if len(seen) > 64:
+                seen.clear()
+            seen[key] = weakref.ref(optimizer)
+            self.last_optimizer = key
+            if not is_first:
+                return
+        if key == self.last_optimizer or self.n_since > 64:
+            self.last_optimizer, self.n_since = key, 0
+            self.advance()
+
+    def add_row(self, stage, name, kind, began, now, event=None):
+        if event is not None:
+            self.cuda.add(stage, self.new_seq(), name, kind, began, now, event)
+            return
+        self.append(self.step, self.new_seq(), name, stage, None, None, None, None, began - self.step_began, now - began,
+                    kind, (now - began) * 1e3, self.local_step, self.global_step, self.rank)
+
+    def take_step(self, number):
+        """probing.step(): the program counts its steps itself."""
+        try:
+            if self.is_on:
+                self.follows_program = True
+                self.advance(number)
+        except Exception:
+            self.fail()
+
+    # -- variables --
+
+    def read_variables(self):
+        frame = sys._getframe(2)
+        left = list(self.settings.exprs)
+        while frame is not None and left:
+            code = frame.f_code
+            for one in [one for one in left if code.co_name == one[1].rsplit(".", 1)[-1]]:
+                name, function = one
+                if name in code.co_varnames or name in code.co_cellvars or name in code.co_freevars:
+                    left.remove(one)
+                    self.put_variable(name, function, frame.f_locals.get(name))
+            frame = frame.f_back
+
+    def put_variable(self, name, function, value):
+        if self.variables is None:
+            self.variables = _rows.ExternalTable.get_or_create(
+                "variables", {"step": int, "func": str, "name": str, "value": float}, rows=ROWS)
+        if isinstance(value, self.torch.Tensor):
+            if value.numel() != 1:
+                return
+            if value.is_cuda:
+                self.cuda.read_later(self.variables, self.step, function, name, value)
+                return
+            value = value.item()
+        if isinstance(value, (int, float)):
+            self.variables.append(self.step, function, name, value)
+
+    # -- begin and end --
+
+    def start(self):
+        if self.is_on:
+            return
+        self.is_on = True
+        try:
+            self.hook_optimizers()
+            self.hook_loaders()
+            self.begin_step()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self):
+        self.is_on = False
+        self.switch("none")
+        undo, self.undo = self.undo, []
+        for one in reversed(undo):
+            one()
+        if self.cuda is not None:
+            self.cuda.collect()
+
+    def hook_optimizers(self):
+        module = sys.modules["torch.optim.optimizer"]
+        if hasattr(module, "register_optimizer_step_post_hook"):
+            self.undo += [module.register_optimizer_step_pre_hook(self.begin_optimizer).remove,
+                          module.register_optimizer_step_post_hook(self.end_optimizer).remove]
+            return
+        self.hook_old_optimizers(module.Optimizer)
+
+    def hook_old_optimizers(self, base):
+        """torch before 2.0: step() of each class, of those that come later, and of objects whose scheduler has replaced it."""
+        classes = [base]
+        for one in classes:  # the list grows
+            classes += one.__subclasses__()
+        for one in classes[1:]:
+            self.wrap_step(one)
+        hook_for_profile = base._hook_for_profile
+
+        def with_trace(optimizer):
+            hook_for_profile(optimizer)
+            if self.is_on:
+                self.wrap_step(type(optimizer))
+        base._hook_for_profile = with_trace
+
+        def restore():
+            if base.__dict__.get("_hook_for_profile") is with_trace:
+                base._hook_for_profile = hook_for_profile
+        self.undo.append(restore)
+        import gc
+        for one in gc.get_objects():
+            if issubclass(type(one), base) and "step" in one.__dict__:  # isinstance() runs code of proxies
+                self.wrap_step(one)
+
+    def wrap_step(self, owner):
+        """@owner: a class, or an optimizer that has a step() of its own."""
+        import functools
+        step = owner.__dict__.get("step")
+        if step is None or getattr(step, "_of_probing", None) is self:
+            return
+        begin, end, reference = self.begin_optimizer, self.end_optimizer, weakref.ref(owner)
+        of_class = isinstance(owner, type)
+
+        @functools.wraps(step)
+        def traced(*arguments, **named):
+            optimizer = arguments[0] if of_class else reference()
+            begin(optimizer)
+            result = step(*arguments, **named)
+            end(optimizer)
+            return result
+        traced._of_probing = self
+        owner.step = traced
+
+        def restore():
+            one = reference()
+            if one is not None and one.__dict__.get("step") is traced:
+                one.step = step
+        self.undo.append(restore)
+
+    def hook_loaders(self):
+        base = sys.modules["torch.utils.data.dataloader"]._BaseDataLoaderIter
+        following = base.__next__
+
+        def traced(iterator):
+            if not self.is_wanted or not self.is_on:
+                return following(iterator)
+            began = time.perf_counter()
+            value = following(iterator)  # the end of the data is no batch
+            try:
+                self.add_row("data", "DataLoader", type(iterator._dataset).__name__, began, time.perf_counter())
+            except Exception:
+                self.fail()
+            return value
+        base.__next__ = traced
+
+        def restore():
+            if base.__dict__.get("__next__") is traced:
+                base.__next__ = following
+        self.undo.append(restore)
+
+
+class Cuda(object):
+    """Times on the GPU, by events, which are read when they are done; nothing waits for them."""
+
+    def __init__(self, trace):
+        self.trace, self.cuda = trace, trace.torch.cuda
+        self.free, self.pending = [], []
+        self.Event = trace.torch.cuda.Event
+        self.statistics = getattr(trace.torch._C, "_cuda_memoryStats", None)
+        self.is_capturing = getattr(trace.torch.cuda, "is_current_stream_capturing", lambda: False)
+        import atexit
+        atexit.register(self.collect)
+
+    def begin_outermost(self):
+        return not self.is_capturing()  # an event of a captured graph has no time
+
+    def record(self):
+        event = self.free.pop() if self.free else self.Event(enable_timing=True)
+        if self.trace.settings.sync:
+            self.cuda.synchronize()
+        event.record()
+        return event
+
+    def memory(self):
+        """MB: allocated and its peak, reserved and its peak."""
+        if self.statistics is None:
+            return None, None, None, None
+        found = self.statistics(self.cuda.current_device())
+        allocated, cached = found["allocated_bytes"]["all"], found["reserved_bytes"]["all"]
+        return allocated["current"] / MB, allocated["peak"] / MB, cached["current"] / MB, cached["peak"] / MB
+
+    def begin(self, call):
+        call.event = self.record()
+
+    def end(self, call, now, output):
+        """False: the module has not run on the GPU."""
+        if isinstance(output, dict):
+            output = tuple(output.values())
+        if not any(getattr(one, "is_cuda", False) for one in (output if isinstance(output, (tuple, list)) else (output,))):
+            self.free.append(call.event)
+            call.event = None
+            return False
+        self.add("forward", call.seq, call.known.name, call.known.kind, call.began, now, call.event)
+        return True
+
+    def begin_backward(self, call):
+        call.backward_event = None if self.is_capturing() else self.record()
+
+    def end_backward(self, call, now):
+        event, call.backward_event = call.backward_event, None
+        self.add("backward", call.backward_seq, call.known.name, call.known.kind, call.backward_began, now, event)
+
+    def add(self, stage, seq, name, kind, began, now, event):
+        trace = self.trace
+        allocated, max_allocated, cached, max_cached = self.memory()
+        self.pending.append((event, self.record(), now - began,
+                             [trace.step, seq, name, stage, allocated, max_allocated, cached, max_cached,
+                              began - trace.step_began, None, kind, None, trace.local_step, trace.global_step, trace.rank]))
+
+    def read_later(self, table, step, function, name, value):
+        """A variable on the GPU: it is copied when the GPU comes to it."""
+        torch = self.trace.torch
+        copy = torch.empty((), dtype=value.dtype, pin_memory=True)
+        with torch.no_grad():
+            copy.copy_(value.detach().reshape(()), non_blocking=True)
+        self.pending.append((None, self.record(), copy, (table, step, function, name)))
+
+    def collect(self):
+        """Rows of what the GPU has done."""
+        pending, trace = self.pending, self.trace
+        n = 0
+        for begin, end, value, row in pending:
+            if not end.query():
+                break
+            n += 1
+            if begin is None:
+                table, step, function, name = row
+                table.append(step, function, name, value.item())
+            else:
+                try:
+                    row[11] = begin.elapsed_time(end)
+                    row[9] = row[11] / 1e3
+                except (RuntimeError, ValueError):  # of two devices
+                    trace.lost += 1
+                trace.append(*row)
+                self.free.append(begin)
+            self.free.append(end)
+        del pending[:n]
+        if len(pending) > MAX_PENDING:
+            trace.lost += len(pending) // 2
+            del pending[:len(pending) // 2]
+
+
+# ---- On and off ----
+
+_trace = None
+_wanted = None  # settings, until torch is imported
+
+
+def _say(sentence):
+    if os.environ.get("PROBING_LOGLEVEL") == "off":
+        return
+    try:
+        os.write(2, ("probing: %s\n" % sentence).encode("utf-8", "backslashreplace"))
+    except OSError:
+        pass
+
+
+class _Finder(object):
+    """First of sys.meta_path until torch is imported: then tracing begins."""
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name != "torch":
+            return None
+        sys.meta_path.remove(cls)
+        from importlib.util import find_spec
+        spec = find_spec(name)
+        if spec is not None and hasattr(spec.loader, "exec_module"):
+            execute = spec.loader.exec_module
+
+            def exec_module(module):
+                execute(module)
+                try:
+                    _begin()
+                except Exception as error:
+                    _say("torch is not traced: %s: %s" % (type(error).__name__, error))
+            spec.loader.exec_module = exec_module
+        return spec
+
+
+def _begin():
+    global _trace, _wanted
+    settings, _wanted = _wanted, None
+    if settings is None:
+        return
+    if _trace is None:
+        _trace = Trace(settings)
+    _trace.settings = settings
+    _rows._on_step = _trace.take_step
+    if _trace.is_on:
+        _trace.begin_step()
+    else:
+        _trace.start()
+
+
+def _await_torch():
+    """Whether torch is imported: wait for an import that another thread is in."""
+    for _ in range(600):
+        torch = sys.modules.get("torch")
+        if torch is None:
+            return False
+        if not getattr(getattr(torch, "__spec__", None), "_initializing", False):
+            return True
+        time.sleep(0.05)
+    raise Refused("torch is being imported for 30 seconds: try again")
+
+
+def start(spec="on"):
+    """Trace torch from now on, or from its import on; "off" ends that. Refused: the text has no meaning."""
+    settings = Settings(spec)
+    if settings.rate == 0:
+        stop()
+    else:
+        begin(settings)
+
+
+def begin(settings):
+    global _wanted
+    _wanted = settings
+    if _await_torch():
+        _begin()
+    elif _Finder not in sys.meta_path:
+        sys.meta_path.insert(0, _Finder)
+
+
+_settings = {}  # the keys of `probing config`
+
+
+def configure(key, text):
+    """probing config PID probing.torch.profiling=... and probing.torch.sample_rate=...; "": the key is unset."""
+    changed = dict(_settings, **{key: text})
+    rate = changed.get("torch.sample_rate")
+    spec = changed.get("torch.profiling") or ("on" if rate else "off")
+    settings = Settings(spec)
+    if rate and settings.rate > 0:
+        settings.rate = settings._share(rate)
+    _settings.update(changed)
+    if settings.rate == 0:
+        stop()
+    else:
+        begin(settings)
+
+
+def stop(_=None):
+    """Hooks are gone; rows remain."""
+    global _wanted
+    _wanted = None
+    if _Finder in sys.meta_path:
+        sys.meta_path.remove(_Finder)
+    _rows._on_step = None
+    if _trace is not None and _trace.is_on:
+        _trace.stop()
+
+
+def enable_torch_profiling(spec="on"):
+    """Trace torch's modules, optimizers and data loaders: rows of python.torch_trace (docs/torch.md).
+
+    spec  "on": each step; "0.05": 5 % of the steps; "0.05:0.5": and half of the modules in them; "ordered:0.1": every tenth
+          step; "random:0.1"; then ",backward=off", ",sync=on", ",exprs=loss@train"; "off"
+
+    Without an agent in the process it does nothing. ValueError: the text has no meaning.
+    """
+    if _rows._rings is None:
+        return
+    try:
+        start(spec)
+    except Refused as error:
+        raise ValueError(str(error)) from None
+
+
+def disable_torch_profiling():
+    """Remove all hooks of enable_torch_profiling(). Its rows remain."""
+    stop()

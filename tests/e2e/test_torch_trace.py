@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: MIT
+"""Rows of torch's modules, optimizers and data loaders: what they say, and that the training computes the same with them."""
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import probing_test as p
+from test_agent import LIBRARY
+from test_start import StartCase
+
+AS_TYPED = "SELECT module, COUNT(*), AVG(duration), MAX(allocated) FROM python.torch_trace GROUP BY module"
+CASES = os.path.join(p.ROOT, "fixtures", "torch_cases.py")
+RESNET = """
+import sys, torch, torchvision
+torch.manual_seed(0)
+model = torchvision.models.resnet18()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+data = torch.utils.data.TensorDataset(torch.randn(8, 3, 32, 32), torch.randint(0, 1000, (8,)))
+def steps(n):
+    for i in range(n):
+        for images, target in torch.utils.data.DataLoader(data, batch_size=2):
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(model(images), target).backward()
+            optimizer.step()
+steps(1)
+print("ready {}", flush=True)
+for line in sys.stdin:
+    steps(1)
+    print("done", flush=True)
+"""
+
+
+class TorchCase(StartCase):
+    """Programs with the start hook, and a folder of their own for rings."""
+    rings = None
+
+    def setUp(self):
+        super().setUp()
+        if subprocess.run([p.DEBIAN_PYTHON, "-c", "import torch, torchvision"], capture_output=True).returncode != 0:
+            self.skipTest("torch and torchvision are not installed for " + p.DEBIAN_PYTHON)
+        self.rings = self.rings or self.folder
+        os.chmod(self.folder, 0o700)
+
+    def environment(self, **more):
+        return super().environment(PROBING_DATA_DIR=self.rings, **more)
+
+    def sql(self, pid, query):
+        done = p.probing("sql", pid, query, "-f", "json", check=p.OK, env=self.environment())
+        return [list(row.values()) for row in json.loads(done.stdout)]
+
+
+class Resnet(TorchCase):
+    """One program that trains, for all tests of it."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.process, cls.rings = None, tempfile.mkdtemp()
+
+    @classmethod
+    def tearDownClass(cls):
+        if cls.process is not None:
+            cls.process.kill()
+            cls.process.communicate()
+        shutil.rmtree(cls.rings)
+
+    def setUp(self):
+        super().setUp()
+        if self.process is None:
+            environment = self.environment(PROBING="1", PROBING_TORCH_PROFILING="on")
+            type(self).process = subprocess.Popen([p.DEBIAN_PYTHON, "-c", RESNET], env=environment, text=True, cwd=self.rings,
+                                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            p.await_ready(self.process)
+        self.pid = self.process.pid
+
+    def test_as_typed(self):
+        done = p.probing(self.pid, AS_TYPED, check=p.OK, env=self.environment())
+        self.assertRegex(done.stdout, r"(?m)^layer3\.0\.conv2 +8 ")
+        self.assertRegex(done.stdout, r"(?m)^DataLoader +\d+ ")
+        self.assertRegex(done.stdout, r"(?m)^SGD +\d+ ")
+
+    def test_each_module_forward_and_backward(self):
+        names = subprocess.run([p.DEBIAN_PYTHON, "-c", "import torchvision\nfor name, module in torchvision.models.resnet18()."
+                                "named_modules(): print(name or 'ResNet', type(module).__name__)"], check=True, text=True,
+                               capture_output=True).stdout.split("\n")[:-1]
+        self.assertEqual(68, len(names))
+        for stage in ("forward", "backward"):
+            found = self.sql(self.pid, "SELECT module || ' ' || operation_name, count(*) FROM torch_trace WHERE stage = '%s' AND step = 1 "
+                             "GROUP BY 1" % stage)
+            self.assertEqual(sorted(names), sorted(name for name, _ in found))
+            twice = {name.split()[0] for name, n in found if n == 2}  # each block uses its ReLU twice
+            self.assertEqual({"layer%d.%d.relu" % (layer, block) for layer in range(1, 5) for block in (0, 1)}, twice)
+
+    def test_times_add_up(self):
+        """Children lie within their parent, and follow each other; the whole takes no longer than the step."""
+        for stage in ("forward", "backward"):
+            whole, parts = self.sql(self.pid, "SELECT sum(duration) FILTER (WHERE module = 'ResNet'), sum(duration) FILTER (WHERE module IN "
+                                    "('conv1', 'bn1', 'relu', 'maxpool', 'layer1', 'layer2', 'layer3', 'layer4', 'avgpool', 'fc')) "
+                                    "FROM torch_trace WHERE step = 2 AND stage = '%s'" % stage)[0]
+            self.assertLess(parts, whole * 1.001)
+            self.assertGreater(parts, whole * 0.5)
+        bad = self.sql(self.pid, "SELECT a.module, a.step FROM torch_trace a JOIN torch_trace b ON a.step = b.step AND a.stage = b.stage "
+                       "AND b.module = 'layer3' AND a.module LIKE 'layer3.%' WHERE a.time_offset < b.time_offset - 1e-6 OR "
+                       "a.time_offset + a.duration > b.time_offset + b.duration + 1e-6")
+        self.assertEqual([], bad)
+
+    def test_columns(self):
+        row = self.sql(self.pid, "SELECT typeof(timestamp), step, seq, stage, allocated, time_offset > 0, duration_ms / duration, local_step, "
+                       "global_step, rank FROM torch_trace WHERE module = 'SGD' AND step = 1")[0]
+        self.assertEqual(["real", 1, "step", None, 1, 1, None, 0], row[:2] + row[3:6] + row[7:])
+        self.assertAlmostEqual(1000, row[6], delta=0.001)
+        self.assertEqual([[0]], self.sql(self.pid, "SELECT count(*) - count(DISTINCT seq) FROM torch_trace WHERE step = 1"))
+        self.assertEqual([["TensorDataset", "data"]], self.sql(
+            self.pid, "SELECT DISTINCT operation_name, stage FROM torch_trace WHERE module = 'DataLoader'"))
+
+
+class Unharmed(TorchCase):
+    def test_everything_computes_the_same(self):
+        """Checkpoints, AMP, jit, DDP, hooks of others, pickles, inference, exceptions, retained graphs: bit by bit."""
+        with self.program([p.DEBIAN_PYTHON, CASES], PROBING="1") as program:
+            answer = json.loads(self.first_line)
+            self.assertGreaterEqual(len(answer["cases"]), 15)
+            for case, (off, on, half) in answer["cases"].items():
+                with self.subTest(case):
+                    self.assertRegex(off, r"^[0-9a-f]{16}")
+                    self.assertEqual((off, off), (on, half))
+            self.check_rows(program.pid)
+            program.stdin.close()
+            said = program.stderr.read()
+            self.assertNotIn("tracing of torch has stopped", said)
+
+    def check_rows(self, pid):
+        names = {tuple(row) for row in self.sql(pid, "SELECT DISTINCT module, operation_name FROM torch_trace WHERE stage = 'backward'")}
+        for name in (("blocks.1.first", "Linear"), ("0.layers.1.self_attn", "MultiheadAttention"), ("0.layers.1.linear2", "Linear"),
+                     ("Model", "Model"), ("1", "Own"), ("DistributedDataParallel", "DistributedDataParallel")):
+            self.assertIn(name, names)
+        self.assertEqual([["train", "loss"]], self.sql(pid, "SELECT DISTINCT func, name FROM variables"))
+
+    @contextlib.contextmanager
+    def program(self, command, **more):
+        """The first line is what has been found."""
+        process = subprocess.Popen(command, env=self.environment(**more), cwd=self.folder, text=True, stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            self.first_line = process.stdout.readline() or self.fail(process.stderr.read())
+            p.await_ready(process)
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
+
+
+class Settings(TorchCase):
+    def test_what_is_said(self):
+        for environment, says in (({"PROBING_TORCH_PROFILING": "on"}, "PROBING_TORCH_PROFILING has no effect without the agent: set PROBING=1"),
+                                  ({"PROBING": "1", "PROBING_TORCH_PROFILING": "2"}, "torch is not traced: '2' in .* is no share from 0 to 1"),
+                                  ({"PROBING": "1", "PROBING_TORCH_PROFILING": "on,what=1"}, "torch is not traced: 'what=1' is not understood")):
+            with self.subTest(environment):
+                done = self.run_python("-c", "print(1)", **environment)
+                self.assertEqual((0, "1\n"), (done.returncode, done.stdout))
+                self.assertRegex(done.stderr.splitlines()[-1], "^probing: " + says)
+        self.assertEqual("", self.run_python("-c", "import subprocess, sys; subprocess.run([sys.executable, '-c', '1'])",
+                                             PROBING="1", PROBING_TORCH_PROFILING="on", PROBING_LOGLEVEL="error").stderr)
+        self.assertEqual("", self.run_python("-c", "1", PROBING_TORCH_PROFILING="off").stderr)
+
+    def test_each_process_samples_the_same_steps(self):
+        code = ("import sys; sys.path.insert(0, %r)\nfrom probing._torch import Settings\n"
+                "print([[i for i in range(1000) if Settings(spec).takes(i)] for spec in "
+                "('0.05', 'ordered:0.05', 'random:0.05', 'random:0.05:0.5')])" % os.path.join(p.ROOT, "python"))
+        first, second = (json.loads(self.run_python("-c", code, PYTHONHASHSEED=seed).stdout) for seed in "12")
+        self.assertEqual(first, second)
+        plain, ordered, some, layers = first
+        self.assertEqual(ordered, plain)
+        self.assertEqual(50, len([step for step in ordered if step]))
+        self.assertEqual({20}, {b - a for a, b in zip(ordered[1:], ordered[2:])})
+        self.assertTrue(25 < len(some) < 75, some)
+        self.assertEqual(some, layers)
+
+
+if __name__ == "__main__":
+    unittest.main()
