@@ -7,20 +7,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/path.h"
 #include "base/proc.h"
 #include "base/text.h"
 #include "base/util.h"
 #include "src/cli/agent_use.h"
 #include "src/cli/cli.h"
+#include "src/cli/python_program.h"
 #include "src/cli/targets.h"
 
-enum { OPTION_TREE = 0x200, MAX_COMMAND = 4096, VERSION_BYTES = 16, MAX_DEPTH = 64 };
+enum { OPTION_TREE = 0x200, MAX_COMMAND = 4096, MAX_DEPTH = 64 };
 
 struct process {
 	pid_t pid, parent;
-	char version[VERSION_BYTES]; /* from the file name; "": unknown */
-	const char *agent;           /* one word */
+	char version[PYTHON_VERSION_BYTES]; /* from the file name; "": unknown */
+	const char *agent;                  /* one word */
 	char *user, *command;
 };
 
@@ -79,57 +79,6 @@ static void list_done(struct list *list)
 
 /* ---- Inspect processes ---- */
 
-/* Whether a file such as "python3.11" or "libpython3.11.so.1.0" is an interpreter, and its version. */
-static bool is_python(const char *path, char version[VERSION_BYTES])
-{
-	const char *name = path_base_name(path);
-
-	if (strncmp(name, "lib", 3) == 0)
-		name += 3;
-	if (strncmp(name, "python", strlen("python")) != 0)
-		return false;
-	name += strlen("python");
-	snprintf(version, VERSION_BYTES, "%.*s", (int)MIN(strspn(name, "0123456789."), (size_t)VERSION_BYTES - 1),
-		 name);
-	if (strstr(version, ".."))
-		version[0] = '\0';
-	if (version[0] && version[strlen(version) - 1] == '.')
-		version[strlen(version) - 1] = '\0';
-	return true;
-}
-
-/* Its code, "START-END r-xp ... PATH": a profiler maps the file of another process' interpreter to read it. */
-static bool maps_python(pid_t pid, char version[VERSION_BYTES])
-{
-	CLEANUP(freep) char *maps = NULL;
-	char *rest, *line, permissions[5];
-	size_t n_bytes = 0;
-
-	if (proc_read(pid, "maps", 16 << 20, &maps, &n_bytes) < 0 || !maps)
-		return false;
-	rest = maps;
-	while ((line = strsep(&rest, "\n"))) {
-		const char *found = strstr(line, "/libpython");
-
-		if (found && sscanf(line, "%*s %4s", permissions) == 1 && strchr(permissions, 'x'))
-			return is_python(found, version);
-	}
-	return false;
-}
-
-static bool runs_python(pid_t pid, char version[VERSION_BYTES])
-{
-	char path[PROC_PATH_BYTES], program[4096];
-	ssize_t n;
-
-	proc_path(pid, "exe", path);
-	n = readlink(path, program, sizeof program - 1);
-	if (n <= 0)
-		return false;
-	program[n] = '\0';
-	return is_python(program, version) || maps_python(pid, version);
-}
-
 static char *user_of(pid_t pid)
 {
 	const struct passwd *user;
@@ -165,7 +114,7 @@ static int add(struct list *list, pid_t pid, const char *library)
 	struct process process = { .pid = pid };
 	struct proc_stat stat;
 
-	if (!runs_python(pid, process.version) || proc_stat_read(pid, 0, &stat) < 0)
+	if (!python_program(pid, process.version) || proc_stat_read(pid, 0, &stat) < 0)
 		return 0;
 	process.parent = stat.parent;
 	process.agent = agent_of(pid, library);

@@ -58,6 +58,8 @@ static const struct layer {
 
 	{ "src/backtrace", { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/profile" } },
 
+	{ "src/cluster", { "base", "src/profile" } },
+
 	{ "src/live", { "base", "src/catalogue", "src/backtrace", "src/ring", "src/metrics" } },
 
 	{ "src/doctor", { "base", "unwind/cpython", "src/capture" } },
@@ -68,11 +70,11 @@ static const struct layer {
 	{ "src/inject", { "base", "unwind/native", "unwind/cpython", "src/agent" } },
 
 	{ "src/cli",
-	  { "base",          "src/profile",  "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize",
-	    "src/capture",   "src/store",    "src/sql",       "src/export",     "src/report",    "src/pipeline",
-	    "src/backtrace", "src/doctor",   "src/top",       "src/live",       "src/archive",   "src/import",
-	    "src/compare",   "src/inject",   "src/agent",     "src/prompt",     "src/config",    "src/probes",
-	    "src/ring",      "src/catalogue" } },
+	  { "base",          "src/profile",   "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize",
+	    "src/capture",   "src/store",     "src/sql",       "src/export",     "src/report",    "src/pipeline",
+	    "src/backtrace", "src/doctor",    "src/top",       "src/live",       "src/archive",   "src/import",
+	    "src/compare",   "src/inject",    "src/agent",     "src/prompt",     "src/config",    "src/probes",
+	    "src/ring",      "src/catalogue", "src/cluster" } },
 };
 
 /* Folders of sources: each belongs to a layer. */

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* cluster_hosts.h - the options that the cluster's verbs share, and questions to other machines. */
+#ifndef PROBING_CLI_CLUSTER_HOSTS_H
+#define PROBING_CLI_CLUSTER_HOSTS_H
+
+#include <argp.h>
+
+#include "base/glob_list.h"
+#include "src/cli/ranks.h"
+#include "src/cluster/cluster.h"
+
+enum {
+	CLUSTER_OPTION_HOSTS = 0x600,
+	CLUSTER_OPTION_HOSTS_FILE,
+	CLUSTER_OPTION_SSH,
+	CLUSTER_OPTION_PROBING,
+	CLUSTER_OPTION_FAN_OUT,
+	CLUSTER_OPTION_LAUNCHER,
+	CLUSTER_OPTION_JOB,
+	CLUSTER_OPTION_TIMEOUT,
+};
+
+#define CLUSTER_DEFAULT_SSH "ssh -o BatchMode=yes -o ConnectTimeout=10"
+
+#define CLUSTER_OPTION_ROWS                                                                                                \
+	{ "pid", 'p', "PID,...", 0, "Only these processes of this machine", 0 },                                           \
+		{ "launcher", CLUSTER_OPTION_LAUNCHER, "PID", 0, "Only descendants of this process", 0 },                  \
+		{ "job", CLUSTER_OPTION_JOB, "NAME", 0, "Only ranks of this job, as the output names it", 0 },             \
+		{ "hosts",                                                                                                 \
+		  CLUSTER_OPTION_HOSTS,                                                                                    \
+		  "HOST,...",                                                                                              \
+		  0,                                                                                                       \
+		  "Ask these machines instead of this one; node[01-16] are sixteen",                                       \
+		  0 },                                                                                                     \
+		{ "hosts-file",                                                                                            \
+		  CLUSTER_OPTION_HOSTS_FILE,                                                                               \
+		  "FILE",                                                                                                  \
+		  0,                                                                                                       \
+		  "The same: the first word of each line; # begins a comment",                                             \
+		  0 },                                                                                                     \
+		{ "ssh",                                                                                                   \
+		  CLUSTER_OPTION_SSH,                                                                                      \
+		  "COMMAND",                                                                                               \
+		  0,                                                                                                       \
+		  "Command to run a command on a host; %h is the host, else it is appended (default: " CLUSTER_DEFAULT_SSH \
+		  ")",                                                                                                     \
+		  0 },                                                                                                     \
+		{ "remote-probing", CLUSTER_OPTION_PROBING, "PATH", 0, "probing on the hosts (default: probing)", 0 },     \
+		{ "fan-out", CLUSTER_OPTION_FAN_OUT, "N", 0, "Ask at most so many hosts at once (default: 64)", 0 },       \
+	{                                                                                                                  \
+		"timeout", CLUSTER_OPTION_TIMEOUT, "TIME", 0,                                                              \
+			"Give up a rank after this time, and a host after twice as much and 10 s (default: 10s)", 0        \
+	}
+
+/* All zero but what cluster_options_init() sets. */
+struct cluster_options {
+	struct rank_selection selection;
+	struct glob_list hosts; /* empty: this machine */
+	const char *ssh, *remote_probing;
+	unsigned fan_out;
+	double timeout_s;
+};
+void cluster_options_init(struct cluster_options *options);
+void cluster_options_done(struct cluster_options *options);
+/* An argument is the pattern. At the end, contradictions are usage errors. */
+error_t cluster_options_parse(int key, char *argument, struct argp_state *state, struct cluster_options *options);
+
+/*
+ * cluster_ask - run "probing cluster WORDS" on all hosts at once, with the selection.
+ * @words: of the question, end with NULL.
+ * @take:  called for each host, in the order of answers, from this thread: its command has ended. 0 or a negative errno,
+ *         which ends it.
+ * Returns 0, -ENOMEM, what running commands reports, or the first error of take.
+ */
+typedef int cluster_take(void *data, const char *host, const struct command *command);
+int cluster_ask(const struct cluster_options *options, const char *const *words, size_t max_bytes, cluster_take *take,
+		void *data);
+
+/* Begin the cluster's host that is this machine. -ENOMEM. */
+int cluster_this_host(struct cluster *cluster);
+
+/* Why there is no rank to read on this machine; returns an exit status. */
+int cluster_fail_empty(const struct cluster_options *options);
+
+#endif

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/* cluster.h - the processes of a distributed job, their stacks, and all stacks as one tree.
+ *
+ * A job has ranks: processes with numbers from 0 on, on one machine or many. Each machine reads its own ranks and sends a
+ * document; what reads documents (cluster_read()) trusts nothing in them. The tree (merge.c) begins with outermost
+ * frames and knows which ranks are in each branch.
+ */
+#ifndef PROBING_CLUSTER_H
+#define PROBING_CLUSTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "base/interner.h"
+#include "base/sample.h"
+
+enum {
+	CLUSTER_FORMAT = 1,           /* of a document: "probing_cluster" */
+	CLUSTER_MAX_BYTES = 64 << 20, /* of a document */
+	CLUSTER_MAX_HOSTS = 1 << 14,
+	CLUSTER_MAX_RANKS = 1 << 16,   /* of all hosts together */
+	CLUSTER_MAX_THREADS = 1 << 14, /* of a rank */
+	CLUSTER_MAX_FRAMES = 4096,     /* of a thread */
+	CLUSTER_MAX_TEXT = 4096,       /* bytes of any text of a document; longer ones are cut */
+};
+
+/* ---- Who a process is in its job ---- */
+
+/* Where a rank's number comes from: later ones are more precise. */
+enum rank_source {
+	RANK_UNKNOWN,
+	RANK_OF_INDEX,    /* JOB_COMPLETION_INDEX of Kubernetes: a number of a pod */
+	RANK_OF_LAUNCHER, /* srun, mpirun: SLURM_PROCID, OMPI_COMM_WORLD_RANK, PMI_RANK, PMIX_RANK */
+	RANK_OF_JOB,      /* RANK */
+	RANK_OF_WORKER,   /* RANK and LOCAL_RANK, as torchrun sets them for each worker */
+};
+
+struct rank_identity {
+	enum rank_source source;
+	int64_t rank, local_rank, world_size; /* -1: unknown */
+	char job[256];                        /* what all ranks of a job have in common; "" unknown */
+	char role[64];                        /* ROLE_NAME of torchrun; "" none */
+};
+
+/*
+ * rank_identify - read the rank from a process' environment, as /proc/PID/environ has it at its start.
+ * @environ: n_bytes, variables that end with NUL; any bytes.
+ * Returns whether there is a rank; *ret is always set.
+ * Source: torch.distributed.run, "Environment Variables" (PyTorch 2.5); srun(1); mpirun(1); Kubernetes, Indexed Job.
+ */
+bool rank_identify(const char *environ, size_t n_bytes, struct rank_identity *ret);
+
+/* ---- What was read ---- */
+
+struct cluster_frame {
+	enum frame_kind kind;
+	bool is_builtin;
+	const char *function, *file, *module; /* file and module: NULL unknown */
+	int line;                             /* 0: unknown */
+};
+
+struct cluster_thread {
+	pid_t tid;
+	char *name, *python_name; /* python_name: NULL unknown */
+	char state;               /* as in /proc; '?': unknown */
+	char *wait;               /* "read for descriptor 6: pipe:[12]"; NULL: unknown, or it does not wait */
+	bool holds_gil, is_approximate;
+	uint32_t *frames; /* outermost first: indices into the cluster's frames */
+	size_t n_frames;
+};
+
+enum rank_status { RANK_READ, RANK_GONE, RANK_REFUSED, RANK_SLOW, RANK_FAILED };
+
+struct cluster_rank {
+	size_t host; /* index */
+	struct rank_identity identity;
+	pid_t pid;
+	enum rank_status status;
+	char *problem; /* a sentence; NULL: it was read */
+	char *command, *python;
+	uint64_t started_ns;            /* CLOCK_REALTIME, when it was read; 0: unknown */
+	struct cluster_thread *threads; /* the main thread first */
+	size_t n_threads, threads_allocated;
+};
+
+struct cluster_host {
+	char *name;    /* as the machine calls itself; NULL: it did not answer */
+	char *address; /* as the user named it; NULL: it is this machine */
+	char *version; /* of its probing; NULL: unknown */
+	char *problem; /* a sentence; NULL: it answered */
+};
+
+/* All zero: empty. */
+struct cluster {
+	struct cluster_host *hosts;
+	size_t n_hosts, hosts_allocated;
+	struct cluster_rank *ranks;
+	size_t n_ranks, ranks_allocated;
+	struct cluster_frame *frames;
+	size_t n_frames, frames_allocated;
+	struct interner frame_keys; /* by all that a frame has: its index */
+};
+void cluster_done(struct cluster *cluster);
+
+/* cluster_add_host, cluster_add_rank - one more. @ret: valid until the next one. -ENOMEM, -E2BIG. */
+int cluster_add_host(struct cluster *cluster, const char *name, const char *address, const char *version,
+		     struct cluster_host **ret);
+int cluster_add_rank(struct cluster *cluster, size_t host, pid_t pid, const struct rank_identity *identity,
+		     struct cluster_rank **ret);
+/* cluster_fail_rank - say why it was not read. @problem: copied. -ENOMEM. */
+int cluster_fail_rank(struct cluster_rank *rank, enum rank_status status, const char *problem);
+const char *rank_status_name(enum rank_status status);
+/* A host as messages call it: its address, else its name. Never NULL. */
+const char *cluster_host_label(const struct cluster_host *host);
+
+/* cluster_sort - by job, rank, host, PID: what is printed comes in this order. */
+void cluster_sort(struct cluster *cluster);
+
+/* ---- Documents ---- */
+
+/*
+ * cluster_read - add all hosts and ranks of a document, as cluster_write() makes it.
+ * @text:    any bytes.
+ * @address: the host as the user named it, for documents of one host; NULL: this machine.
+ * Errors: -EBADMSG no such document; -EPROTONOSUPPORT of another format; -E2BIG; -ENOMEM. Then *cluster may have some
+ * of its ranks.
+ */
+int cluster_read(struct cluster *cluster, const char *text, size_t n_bytes, const char *address);
+
+/*
+ * cluster_read_backtrace - take the threads of a rank from what `probing backtrace --json` prints.
+ * Errors: -EBADMSG, -E2BIG, -ENOMEM.
+ */
+int cluster_read_backtrace(struct cluster *cluster, struct cluster_rank *rank, const char *text, size_t n_bytes);
+
+struct cluster_tree;
+/*
+ * cluster_write - as JSON. @version: of this probing. @tree: with its classes; NULL: without.
+ * 0, -ENOMEM, or the error of writing.
+ */
+int cluster_write(const struct cluster *cluster, const char *version, const struct cluster_tree *tree, FILE *out);
+
+/* ---- Many commands at once ---- */
+
+struct command {
+	char **argv; /* ends with NULL; borrowed */
+	void *data;  /* of the caller */
+	/* The result: */
+	int error;       /* negative errno: it could not be started; -ETIMEDOUT: it was too slow, and killed; -E2BIG */
+	int wait_status; /* of waitpid(2) */
+	char *output, *complaint; /* stdout, and the last of stderr, NUL-terminated */
+	size_t output_bytes;
+	uint64_t duration_ns;
+};
+
+struct commands_options {
+	unsigned n_at_once; /* at most so many */
+	uint64_t each_ns;   /* deadline of each, from its start */
+	uint64_t all_ns;    /* deadline of all; those that wait then are -ETIMEDOUT; 0: none */
+	size_t max_bytes;   /* of each output; one with more is killed, -E2BIG */
+	/* Called for each that has ended, in that order; may be NULL. */
+	void (*ended)(void *data, struct command *command);
+	void *data;
+};
+
+/*
+ * commands_run - run commands in parallel, each in a process group of its own that is killed at its deadline.
+ * Their stdin is /dev/null. Returns 0, or what poll(2) and the like report.
+ */
+int commands_run(struct command *commands, size_t n, const struct commands_options *options);
+void commands_done(struct command *commands, size_t n);
+/* What a failed command said, in one line: its last sentence on stderr, or how it ended. */
+void command_explain(const struct command *command, char *to, size_t n_bytes);
+
+/* ---- One tree ---- */
+
+struct tree_options {
+	bool all_threads; /* false: the main thread of each rank */
+	bool no_native;   /* Python frames alone */
+	bool whole;       /* with frames of the start, and with each of a run of equal frames */
+	const char *job;  /* only its ranks; NULL: all */
+};
+
+struct tree_node {
+	uint32_t parent, frame;  /* node 0 is the root, without a frame */
+	uint32_t child, sibling; /* first child, next sibling: fewest stacks first; 0: none */
+	uint32_t n_stacks;
+	uint32_t first;       /* its stacks are n_stacks from here on, in order */
+	uint32_t least, most; /* how often the frame stands there in a row, in different stacks */
+};
+
+/* A thread of a rank in the tree. */
+struct tree_stack {
+	uint32_t rank, thread; /* indices */
+	uint32_t leaf;         /* 0: it has no frames */
+	uint32_t class;        /* index */
+};
+
+/* Stacks with equal Python frames or, if they have none, equal native frames. Those of stopped processes are apart. */
+struct tree_class {
+	uint32_t n_stacks;
+	uint32_t first; /* stack: its lowest rank */
+};
+
+struct cluster_tree {
+	const struct cluster *cluster;
+	struct tree_node *nodes;
+	size_t n_nodes, nodes_allocated;
+	struct tree_stack *stacks; /* by rank and thread */
+	size_t n_stacks, stacks_allocated;
+	uint32_t *order;            /* stacks, those of each node side by side */
+	struct tree_class *classes; /* fewest stacks first */
+	size_t n_classes, classes_allocated;
+	struct id_map by_place;     /* node by parent and frame */
+	struct interner class_keys; /* class by its frames */
+};
+
+/* cluster_merge - @ret: borrows the cluster, which cluster_sort() has put in order; cluster_tree_done() ends it. -ENOMEM. */
+int cluster_merge(const struct cluster *cluster, const struct tree_options *options, struct cluster_tree *ret);
+void cluster_tree_done(struct cluster_tree *tree);
+
+/*
+ * The ranks of a node, or of a class, each once: "rank 3", "ranks 0-6,8", or "pid 31" of those without a rank. Owned by
+ * the caller; NULL: no memory.
+ */
+char *tree_node_ranks(const struct cluster_tree *tree, uint32_t node);
+char *tree_class_ranks(const struct cluster_tree *tree, uint32_t class_index);
+
+/*
+ * cluster_missing - ranks of a job that its world size promises and no host has, as ranges. @ret: NULL: none.
+ * @ret_n: how many. -ENOMEM.
+ */
+int cluster_missing(const struct cluster *cluster, const char *job, char **ret, uint64_t *ret_n);
+
+/* Where a stack is. NULL: there is no such frame. */
+struct stack_place {
+	const struct cluster_frame *own;        /* the innermost one of the user's own code */
+	const struct cluster_frame *collective; /* the outermost one of torch.distributed and the like that it calls */
+	const struct cluster_frame *python;     /* the innermost Python frame */
+	const struct cluster_frame *builtin;    /* the outermost builtin that it calls */
+	const struct cluster_frame *innermost;
+};
+void tree_place(const struct cluster_tree *tree, const struct tree_stack *stack, struct stack_place *ret);
+
+/* ---- Output ---- */
+
+/* The jobs of a cluster, each once, in order. @ret: free(3) ends it; borrows the names. -ENOMEM. */
+int cluster_jobs(const struct cluster *cluster, const char *const **ret, size_t *ret_n);
+
+/* cluster_print - all jobs: what is wrong, classes, trees. 0, -ENOMEM, -EIO. */
+int cluster_print(const struct cluster *cluster, const struct tree_options *options, bool colour, bool expects_all,
+		  FILE *out);
+
+/* cluster_profile - the tree as a profile, a sample per stack, for the exporters. -ENOMEM. */
+struct profile;
+int cluster_profile(const struct cluster_tree *tree, struct profile **ret);
+
+#endif

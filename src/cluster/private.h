@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* private.h - what the files of this folder share. */
+#ifndef PROBING_CLUSTER_PRIVATE_H
+#define PROBING_CLUSTER_PRIVATE_H
+
+#include "src/cluster/cluster.h"
+
+/*
+ * cluster_frame_number - the index of a frame, which is added if it is new.
+ * @frame: its texts are copied. Errors: -ENOMEM, -EOVERFLOW.
+ */
+int cluster_frame_number(struct cluster *cluster, const struct cluster_frame *frame, uint32_t *ret);
+
+/* Whether a Python frame is of the interpreter's library, or of an installed package: not of the user's own code. */
+bool frame_is_library(const struct cluster_frame *frame);
+/* Whether a frame belongs to the start of a program: of runpy, or of multiprocessing in a child. */
+bool frame_is_start(const struct cluster_frame *frame);
+/* Whether it is a call of torch.distributed, horovod, mpi4py or jax's, in which ranks wait for each other. */
+bool frame_is_collective(const struct cluster_frame *frame);
+
+/* "forward (train.py:21)", "time.sleep [python3.11]"; terminal controls become spaces. */
+void frame_put(FILE *out, const struct cluster_frame *frame);
+
+#endif

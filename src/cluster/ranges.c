@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* ranges.c - numbers of ranks as ranges, "0-6,8-511". */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/cluster/private.h"
+
+static int compare_numbers(const void *a, const void *b)
+{
+	int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+
+	return (left > right) - (left < right);
+}
+
+/* Sorts them; each stands there once. Returns how many that are. */
+static size_t put_ranges(int64_t *numbers, size_t n, FILE *out)
+{
+	size_t n_different = 0, last;
+
+	qsort(numbers, n, sizeof *numbers, compare_numbers);
+	for (size_t i = 0; i < n; i++)
+		if (n_different == 0 || numbers[n_different - 1] != numbers[i])
+			numbers[n_different++] = numbers[i];
+	for (size_t i = 0; i < n_different; i = last + 1) {
+		last = i;
+		while (last + 1 < n_different && numbers[last + 1] == numbers[last] + 1)
+			last++;
+		fprintf(out, "%s%jd", i > 0 ? "," : "", (intmax_t)numbers[i]);
+		if (last > i)
+			fprintf(out, "%c%jd", last == i + 1 ? ',' : '-', (intmax_t)numbers[last]);
+	}
+	return n_different;
+}
+
+/* "rank 3", "ranks 0-2"; @numbers may be empty. */
+static int put_named(int64_t *numbers, size_t n, const char *what, FILE *out)
+{
+	CLEANUP(freep) char *ranges = NULL;
+	size_t n_bytes, n_different;
+	FILE *to;
+
+	if (n == 0)
+		return 0;
+	to = open_memstream(&ranges, &n_bytes);
+	if (!to)
+		return -ENOMEM;
+	n_different = put_ranges(numbers, n, to);
+	if (fclose(to) != 0)
+		return -ENOMEM;
+	fprintf(out, "%s%s %s", what, n_different > 1 ? "s" : "", ranges);
+	return 0;
+}
+
+static char *text_of(const struct cluster_tree *tree, const uint32_t *stacks, size_t n)
+{
+	CLEANUP(freep) int64_t *ranks = calloc(n + 1, sizeof *ranks), *pids = calloc(n + 1, sizeof *pids);
+	size_t n_ranks = 0, n_pids = 0, n_bytes;
+	char *text = NULL;
+	FILE *out;
+	int r;
+
+	if (!ranks || !pids)
+		return NULL;
+	for (size_t i = 0; i < n; i++) {
+		const struct cluster_rank *rank = &tree->cluster->ranks[tree->stacks[stacks[i]].rank];
+
+		if (rank->identity.rank >= 0)
+			ranks[n_ranks++] = rank->identity.rank;
+		else
+			pids[n_pids++] = rank->pid;
+	}
+	out = open_memstream(&text, &n_bytes);
+	if (!out)
+		return NULL;
+	r = put_named(ranks, n_ranks, "rank", out);
+	if (r >= 0 && n_ranks > 0 && n_pids > 0)
+		fputs(", ", out);
+	if (r >= 0)
+		r = put_named(pids, n_pids, "pid", out);
+	if (fclose(out) == 0 && r >= 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+char *tree_node_ranks(const struct cluster_tree *tree, uint32_t node)
+{
+	return text_of(tree, tree->order + tree->nodes[node].first, tree->nodes[node].n_stacks);
+}
+
+char *tree_class_ranks(const struct cluster_tree *tree, uint32_t class_index)
+{
+	uint32_t n_stacks = tree->classes[class_index].n_stacks, n = 0;
+	CLEANUP(freep) uint32_t *stacks = calloc(n_stacks + 1, sizeof *stacks);
+
+	if (!stacks)
+		return NULL;
+	for (uint32_t i = 0; i < tree->n_stacks && n < n_stacks; i++)
+		if (tree->stacks[i].class == class_index)
+			stacks[n++] = i;
+	return text_of(tree, stacks, n);
+}
+
+/* The world size that a job's ranks agree on: the largest; 0: none says. */
+static int64_t world_size_of(const struct cluster *cluster, const char *job)
+{
+	int64_t size = 0;
+
+	for (size_t i = 0; i < cluster->n_ranks; i++)
+		if (strcmp(cluster->ranks[i].identity.job, job) == 0)
+			size = MAX(size, cluster->ranks[i].identity.world_size);
+	return MIN(size, CLUSTER_MAX_RANKS);
+}
+
+int cluster_missing(const struct cluster *cluster, const char *job, char **ret, uint64_t *ret_n)
+{
+	int64_t size = world_size_of(cluster, job);
+	CLEANUP(freep) bool *is_there = calloc((size_t)size + 1, sizeof *is_there);
+	CLEANUP(freep) int64_t *missing = calloc((size_t)size + 1, sizeof *missing);
+	char *text = NULL;
+	size_t n = 0, n_bytes;
+	FILE *out;
+	int r;
+
+	if (!is_there || !missing)
+		return -ENOMEM;
+	for (size_t i = 0; i < cluster->n_ranks; i++) {
+		const struct rank_identity *identity = &cluster->ranks[i].identity;
+
+		if (strcmp(identity->job, job) == 0 && identity->rank >= 0 && identity->rank < size)
+			is_there[identity->rank] = true;
+	}
+	for (int64_t i = 0; i < size; i++)
+		if (!is_there[i])
+			missing[n++] = i;
+	*ret_n = n;
+	*ret = NULL;
+	if (n == 0)
+		return 0;
+	out = open_memstream(&text, &n_bytes);
+	if (!out)
+		return -ENOMEM;
+	r = put_named(missing, n, "rank", out);
+	if (fclose(out) != 0 || r < 0) {
+		free(text);
+		return -ENOMEM;
+	}
+	*ret = text;
+	return 0;
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/* test_cluster.c - who is which rank, documents, the merged tree, and many commands at once. */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "src/cluster/cluster.h"
+#include "src/profile/profile.h"
+
+#define ENVIRONMENT(text) text, sizeof(text)
+
+static void ranks_are_in_the_environment(void **state)
+{
+	struct rank_identity identity;
+
+	(void)state;
+	assert_true(rank_identify(ENVIRONMENT("A=1\0RANK=3\0LOCAL_RANK=1\0WORLD_SIZE=8\0TORCHELASTIC_RUN_ID=none\0"
+					      "MASTER_PORT=29500\0ROLE_NAME=trainer\0SLURM_PROCID=0"),
+				  &identity));
+	assert_int_equal(identity.source, RANK_OF_WORKER);
+	assert_int_equal(identity.rank, 3);
+	assert_int_equal(identity.local_rank, 1);
+	assert_int_equal(identity.world_size, 8);
+	assert_string_equal(identity.job, "none:29500");
+	assert_string_equal(identity.role, "trainer");
+	assert_true(rank_identify(ENVIRONMENT("SLURM_PROCID=5\0SLURM_NTASKS=16\0SLURM_LOCALID=1\0SLURM_JOB_ID=77"),
+				  &identity));
+	assert_int_equal(identity.source, RANK_OF_LAUNCHER);
+	assert_int_equal(identity.rank, 5);
+	assert_int_equal(identity.world_size, 16);
+	assert_string_equal(identity.job, "77");
+	assert_true(rank_identify(ENVIRONMENT("OMPI_COMM_WORLD_RANK=2\0OMPI_COMM_WORLD_SIZE=4"), &identity));
+	assert_int_equal(identity.rank, 2);
+	assert_true(rank_identify(ENVIRONMENT("PMI_RANK=1\0PMI_SIZE=2"), &identity));
+	assert_int_equal(identity.rank, 1);
+	assert_true(rank_identify(ENVIRONMENT("JOB_COMPLETION_INDEX=9"), &identity));
+	assert_int_equal(identity.rank, 9);
+	assert_int_equal(identity.world_size, -1);
+}
+
+static void what_is_no_rank_is_none(void **state)
+{
+	struct rank_identity identity;
+
+	(void)state;
+	assert_false(rank_identify("", 0, &identity));
+	assert_int_equal(identity.rank, -1);
+	assert_false(rank_identify(ENVIRONMENT("RANK=\0XRANK=1\0RANK_=2\0PMI_RANK=-1"), &identity));
+	assert_false(rank_identify(ENVIRONMENT("RANK=1x\0SLURM_PROCID=99999999999999999999"), &identity));
+	/* cut within its value */
+	assert_false(rank_identify("A=1\0RANK=3", 10, &identity));
+}
+
+/* ---- Documents ---- */
+
+#define FRAME(kind, name, file, line)                                                                                  \
+	"{\"kind\":\"" kind "\",\"function\":\"" name "\",\"file\":\"" file "\",\"line\":" line "}"
+#define START                                                                                                          \
+	FRAME("python", "<module>", "/u/train.py", "9")                                                                \
+	"," FRAME("python", "_run_code", "<frozen runpy>", "1") "," FRAME("native", "main", "", "0")
+#define WAITS                                                                                                          \
+	FRAME("native", "poll", "", "0")                                                                               \
+	"," FRAME("python", "all_reduce", "/x/site-packages/torch/distributed/c10d.py",                                \
+		  "7") "," FRAME("python", "step", "/u/train.py", "5") "," START
+#define LOADS FRAME("builtin", "time.sleep", "", "0") "," FRAME("python", "load", "/u/train.py", "3") "," START
+#define RANK(number, frames)                                                                                           \
+	"{\"rank\":" number ",\"world_size\":5,\"job\":\"j\",\"pid\":1" number ",\"status\":\"read\",\"threads\":"     \
+	"[{\"tid\":1" number ",\"state\":\"S\",\"frames\":[" frames "]}]}"
+#define DOCUMENT(ranks) "{\"probing_cluster\":1,\"version\":\"1\",\"hosts\":[{\"host\":\"a\",\"ranks\":[" ranks "]}]}"
+
+static void read_document(struct cluster *cluster, const char *text)
+{
+	assert_int_equal(cluster_read(cluster, text, strlen(text), NULL), 0);
+	cluster_sort(cluster);
+}
+
+static char *print(const struct cluster *cluster, const struct tree_options *options)
+{
+	char *text = NULL;
+	size_t n_bytes;
+	FILE *out = open_memstream(&text, &n_bytes);
+
+	assert_non_null(out);
+	assert_int_equal(cluster_print(cluster, options, false, true, out), 0);
+	assert_int_equal(fclose(out), 0);
+	return text;
+}
+
+static const char four_ranks[] = DOCUMENT(
+	RANK("2", WAITS) "," RANK("1", LOADS) "," RANK("0", WAITS) "," RANK("3", WAITS));
+
+static void the_odd_one_comes_first_and_ranks_are_ranges(void **state)
+{
+	static const char wanted[] = "Job j: 4 of 5 ranks read\n"
+				     "rank 4: missing: the hosts that answered have no process of it\n"
+				     "\n"
+				     "ranks 0,2,3 are in all_reduce, called by step  (train.py:5)\n"
+				     "  rank 1: not there, but in load  (train.py:3), in time.sleep\n"
+				     "\n"
+				     "2 classes of equal stacks, the odd ones first:\n"
+				     "  rank 1  (pid 11 on a)\n"
+				     "      load  (train.py:3), in time.sleep\n"
+				     "  ranks 0,2,3: 3 alike  (pid 10 on a, pid 12 on a, pid 13 on a)\n"
+				     "      step  (train.py:5), in all_reduce  (c10d.py:7)\n"
+				     "\n"
+				     "All of them, outermost frame first:\n"
+				     "\n"
+				     "<module>  (train.py:9)\n"
+				     "rank 1:\n"
+				     "  load  (train.py:3)\n"
+				     "  time.sleep\n"
+				     "ranks 0,2,3:\n"
+				     "  step  (train.py:5)\n"
+				     "  all_reduce  (c10d.py:7)\n"
+				     "  poll\n";
+	struct tree_options options = { 0 };
+	struct cluster cluster = { 0 };
+	CLEANUP(freep) char *text = NULL;
+
+	(void)state;
+	read_document(&cluster, four_ranks);
+	text = print(&cluster, &options);
+	assert_string_equal(text, wanted);
+	cluster_done(&cluster);
+}
+
+static void a_recursion_is_one_line_unless_all_frames_are_wanted(void **state)
+{
+#define DEEP FRAME("python", "walk", "/u/train.py", "4")
+	static const char document[] = DOCUMENT(
+		RANK("0", DEEP "," DEEP "," DEEP "," START) "," RANK("1", DEEP "," DEEP "," START));
+	struct tree_options folded = { 0 }, whole = { .whole = true };
+	CLEANUP(freep) char *text = NULL, *all = NULL;
+	struct cluster cluster = { 0 };
+
+	(void)state;
+	read_document(&cluster, document);
+	text = print(&cluster, &folded);
+	assert_non_null(strstr(text, "\n1 class of equal stacks:\n"));
+	assert_non_null(strstr(text, "\n<module>  (train.py:9)\nwalk  (train.py:4)  x 2-3\n"));
+	all = print(&cluster, &whole);
+	assert_non_null(strstr(all, "\n2 classes of equal stacks"));
+	assert_non_null(strstr(all, "\nmain\n_run_code  (<frozen runpy>:1)\n<module>  (train.py:9)\n"));
+	cluster_done(&cluster);
+}
+
+static void a_profile_has_a_sample_for_each_stack(void **state)
+{
+	CLEANUP(profile_freep) struct profile *profile = NULL;
+	struct tree_options options = { 0 };
+	struct cluster cluster = { 0 };
+	struct cluster_tree tree;
+	bool is_named = false;
+
+	(void)state;
+	read_document(&cluster, four_ranks);
+	assert_int_equal(cluster_merge(&cluster, &options, &tree), 0);
+	assert_int_equal(cluster_profile(&tree, &profile), 0);
+	assert_int_equal(profile->n_totals, 4);
+	for (size_t i = 0; i < profile->n_frames; i++)
+		is_named |= strcmp(profile->frames[i].name, "load [rank 1]") == 0;
+	assert_true(is_named);
+	cluster_tree_done(&tree);
+	cluster_done(&cluster);
+}
+
+static void foreign_documents_are_refused(void **state)
+{
+	static const struct {
+		const char *text;
+		int error;
+	} cases[] = {
+		{ "", -EBADMSG },
+		{ "[]", -EBADMSG },
+		{ "{\"hosts\":[]}", -EBADMSG },
+		{ "{\"probing_cluster\":2,\"hosts\":[]}", -EPROTONOSUPPORT },
+		{ "{\"probing_cluster\":1,\"hosts\":{}}", -EBADMSG },
+		{ "{\"probing_cluster\":1,\"hosts\":[1]}", -EBADMSG },
+		{ DOCUMENT("{\"threads\":[{\"frames\":[7]}]}"), -EBADMSG },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+		struct cluster cluster = { 0 };
+
+		assert_int_equal(cluster_read(&cluster, cases[i].text, strlen(cases[i].text), NULL), cases[i].error);
+		cluster_done(&cluster);
+	}
+}
+
+static void numbers_out_of_range_are_unknown(void **state)
+{
+	static const char document[] = "{\"probing_cluster\":1,\"hosts\":[{\"ranks\":[{\"rank\":-3,\"world_size\":"
+				       "9000000000,\"pid\":-1,\"status\":\"made up\",\"threads\":null}]}]}";
+	struct cluster cluster = { 0 };
+
+	(void)state;
+	read_document(&cluster, document);
+	assert_int_equal(cluster.n_ranks, 1);
+	assert_int_equal(cluster.ranks[0].identity.rank, -1);
+	assert_int_equal(cluster.ranks[0].identity.world_size, -1);
+	assert_int_equal(cluster.ranks[0].pid, 0);
+	assert_int_equal(cluster.ranks[0].status, RANK_FAILED);
+	cluster_done(&cluster);
+}
+
+/* ---- Commands ---- */
+
+static void commands_end_at_their_deadline(void **state)
+{
+	char *quick[] = { "sh", "-c", "echo out; echo first >&2; echo probing: last >&2; exit 3", NULL };
+	char *slow[] = { "sleep", "20", NULL };
+	char *loud[] = { "sh", "-c", "while :; do echo 0123456789012345678901234567890123456789; done", NULL };
+	char *none[] = { "/nowhere/at/all", NULL };
+	char *ended[] = { "sh", "-c", "kill -9 $$", NULL };
+	char *leaves[] = { "sh", "-c", "sleep 20 & echo left", NULL };
+	struct command commands[] = { { quick }, { slow }, { loud }, { none }, { ended }, { leaves } };
+	struct commands_options options = { .n_at_once = 3, .each_ns = 500000000, .max_bytes = 10000 };
+	uint64_t began_ns = monotonic_ns();
+	char why[256];
+
+	(void)state;
+	assert_int_equal(commands_run(commands, N_ELEMENTS(commands), &options), 0);
+	assert_true(monotonic_ns() - began_ns < UINT64_C(10000000000));
+	assert_string_equal(commands[0].output, "out\n");
+	assert_int_equal(WEXITSTATUS(commands[0].wait_status), 3);
+	command_explain(&commands[0], why, sizeof why);
+	assert_string_equal(why, "last");
+	assert_int_equal(commands[1].error, -ETIMEDOUT);
+	assert_int_equal(commands[2].error, -E2BIG);
+	assert_true(commands[2].output_bytes < 10000);
+	assert_int_equal(commands[3].error, -ENOENT);
+	command_explain(&commands[3], why, sizeof why);
+	assert_non_null(strstr(why, "/nowhere/at/all cannot be started"));
+	command_explain(&commands[4], why, sizeof why);
+	assert_non_null(strstr(why, "signal 9"));
+	/* What it has started holds its pipe; it has ended all the same. */
+	assert_int_equal(commands[5].error, 0);
+	assert_string_equal(commands[5].output, "left\n");
+	commands_done(commands, N_ELEMENTS(commands));
+}
+
+static void commands_that_never_began_are_too_slow(void **state)
+{
+	char *slow[] = { "sleep", "20", NULL };
+	struct command commands[] = { { slow }, { slow }, { slow } };
+	struct commands_options options = {
+		.n_at_once = 1, .each_ns = 10000000000, .all_ns = 200000000, .max_bytes = 10
+	};
+
+	(void)state;
+	assert_int_equal(commands_run(commands, N_ELEMENTS(commands), &options), 0);
+	for (size_t i = 0; i < N_ELEMENTS(commands); i++)
+		assert_int_equal(commands[i].error, -ETIMEDOUT);
+	commands_done(commands, N_ELEMENTS(commands));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ranks_are_in_the_environment),
+		cmocka_unit_test(what_is_no_rank_is_none),
+		cmocka_unit_test(the_odd_one_comes_first_and_ranks_are_ranges),
+		cmocka_unit_test(a_recursion_is_one_line_unless_all_frames_are_wanted),
+		cmocka_unit_test(a_profile_has_a_sample_for_each_stack),
+		cmocka_unit_test(foreign_documents_are_refused),
+		cmocka_unit_test(numbers_out_of_range_are_unknown),
+		cmocka_unit_test(commands_end_at_their_deadline),
+		cmocka_unit_test(commands_that_never_began_are_too_slow),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
