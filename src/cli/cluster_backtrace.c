@@ -146,6 +146,8 @@ static void prepare(struct reading *reading, char *program, pid_t pid, const str
 	reading->argv[n++] = "--json";
 	if (options->no_native)
 		reading->argv[n++] = "--no-native";
+	if (options->whole)
+		reading->argv[n++] = "--interpreter-frames";
 	reading->argv[n] = NULL;
 }
 
@@ -285,6 +287,8 @@ static int read_hosts(const struct options *options, struct cluster *cluster)
 		words[n++] = "--threads";
 	if (options->tree.no_native)
 		words[n++] = "--no-native";
+	if (options->tree.whole)
+		words[n++] = "--all-frames";
 	return cluster_ask(&options->cluster, words, CLUSTER_MAX_BYTES, take_host, cluster);
 }
 

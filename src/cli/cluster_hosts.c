@@ -205,6 +205,9 @@ error_t cluster_options_parse(int key, char *argument, struct argp_state *state,
 	case CLUSTER_OPTION_TIMEOUT:
 		options->timeout_s = cli_parse_duration(state, argument, "--timeout", 0.1, 3600);
 		return 0;
+	case CLUSTER_OPTION_HOST_TIMEOUT:
+		options->host_timeout_s = cli_parse_duration(state, argument, "--host-timeout", 0.1, 7200);
+		return 0;
 	case ARGP_KEY_ARG:
 		if (options->selection.pattern)
 			argp_error(state, "unexpected argument %s: give one PATTERN", argument);
@@ -351,8 +354,9 @@ int cluster_ask(const struct cluster_options *options, const char *const *questi
 	struct words *words = calloc(n + 1, sizeof *words);
 	CLEANUP(freep) struct command *commands = calloc(n + 1, sizeof *commands);
 	struct asking asking = { options, commands, take, data, 0 };
+	double seconds = options->host_timeout_s > 0 ? options->host_timeout_s : 2 * options->timeout_s + HOST_EXTRA_S;
 	struct commands_options how = { .n_at_once = options->fan_out,
-					.each_ns = (uint64_t)((2 * options->timeout_s + HOST_EXTRA_S) * 1e9),
+					.each_ns = (uint64_t)(seconds * 1e9),
 					.max_bytes = max_bytes,
 					.ended = take_answer,
 					.data = &asking };

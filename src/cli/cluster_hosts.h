@@ -18,6 +18,7 @@ enum {
 	CLUSTER_OPTION_LAUNCHER,
 	CLUSTER_OPTION_JOB,
 	CLUSTER_OPTION_TIMEOUT,
+	CLUSTER_OPTION_HOST_TIMEOUT,
 };
 
 #define CLUSTER_DEFAULT_SSH "ssh -o BatchMode=yes -o ConnectTimeout=10"
@@ -47,9 +48,10 @@ enum {
 		  0 },                                                                                                     \
 		{ "remote-probing", CLUSTER_OPTION_PROBING, "PATH", 0, "probing on the hosts (default: probing)", 0 },     \
 		{ "fan-out", CLUSTER_OPTION_FAN_OUT, "N", 0, "Ask at most so many hosts at once (default: 64)", 0 },       \
+		{ "timeout", CLUSTER_OPTION_TIMEOUT, "TIME", 0, "Give up a rank after this time (default: 10s)", 0 },      \
 	{                                                                                                                  \
-		"timeout", CLUSTER_OPTION_TIMEOUT, "TIME", 0,                                                              \
-			"Give up a rank after this time, and a host after twice as much and 10 s (default: 10s)", 0        \
+		"host-timeout", CLUSTER_OPTION_HOST_TIMEOUT, "TIME", 0,                                                    \
+			"Give up a host after this time (default: twice --timeout, and 10s)", 0                            \
 	}
 
 /* All zero but what cluster_options_init() sets. */
@@ -58,7 +60,7 @@ struct cluster_options {
 	struct glob_list hosts; /* empty: this machine */
 	const char *ssh, *remote_probing;
 	unsigned fan_out;
-	double timeout_s;
+	double timeout_s, host_timeout_s; /* host_timeout_s: 0: it follows from the other */
 };
 void cluster_options_init(struct cluster_options *options);
 void cluster_options_done(struct cluster_options *options);
