@@ -9,6 +9,8 @@
     PROBING=init:SCRIPT[+MODE]  run SCRIPT first, then as MODE says (followed)
 
 PROBING_TORCH_PROFILING=SPEC traces torch's modules in the processes that get the agent (_torch.py).
+PROBING_RECORD=FILE[,retention=TIME][,max-size=BYTES][,frequency=HZ][,mode=NAME][,source=NAME] records the process beside that, from
+now to its end, by a process of its own. %p, %h, %t and %r in FILE are the PID, the host, the time and the rank.
 
 ",KEY=VALUE" behind it sets keys of the configuration, as PROBING_SAMPLE_RATE and PROBING_RETENTION_DAYS do. Launchers (torchrun)
 are left alone, and pass it on to what they start.
@@ -30,6 +32,8 @@ WITHOUT_EFFECT = (  # variables of the older probing, and what to do instead
     ("PROBING_SERVER_ADDR", "probing opens no port: its commands take the PID %d"),
     ("PROBING_AUTH_TOKEN", "probing opens no port: only this user and root reach process %d"),
     ("PROBING_CRASH", "probing backtrace %d shows a process that hangs, probing backtrace --core FILE one that has crashed"))
+RECORD_KEYS = ("retention", "max-size", "frequency", "mode", "source")  # options of probing record
+RECORD_HZ, RECORD_MS, RECORD_BYTES = "19", 20000, 8192
 QUIET, LOUD = ("off", "error", "warn"), ("info", "debug", "trace")  # PROBING_LOGLEVEL, as src/cli/recording.c has them
 FOLLOW_FORKS = 1  # src/agent/agent.h
 WHY_BYTES = 512  # src/config/config.h
@@ -126,6 +130,93 @@ def start(assignments, follows):
     r = agent.probing_agent_start(FOLLOW_FORKS if follows else 0)
     if r < 0:
         raise Mistake("the agent could not be started: %s" % os.strerror(-r))
+    return agent
+
+
+def program():
+    """The path of probing itself."""
+    wanted = os.environ.get("PROBING_BINARY")
+    here = os.path.dirname(os.path.abspath(__file__))
+    candidates = [wanted] if wanted else []
+    for _ in range(0 if wanted else 6):  # PREFIX/lib/python3.11/site-packages/probing, at most
+        here = os.path.dirname(here)
+        candidates.append(os.path.join(here, "bin", "probing"))
+    if not wanted:
+        candidates += [os.path.join(folder, "probing") for folder in os.environ.get("PATH", os.defpath).split(os.pathsep)]
+    for path in candidates:
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    raise Mistake("the program %s is not there: install probing, or name it in PROBING_BINARY" % (wanted or "probing"))
+
+
+def recording_path(template):
+    """FILE without its placeholders."""
+    import time
+    values = {"p": str(os.getpid()), "h": os.uname().nodename.replace("/", "_"), "t": time.strftime("%Y%m%d-%H%M%S"),
+              "r": os.environ.get("RANK") or "0", "%": "%"}
+    path, at = "", 0
+    while at < len(template):
+        if template[at] == "%":
+            at += 1
+            if template[at:at + 1] not in values:
+                raise Mistake("%%%s in PROBING_RECORD means nothing: it is %%p, %%h, %%t, %%r or %%%%" % template[at:at + 1])
+            path += values[template[at]]
+        else:
+            path += template[at]
+        at += 1
+    is_shared = os.environ.get("RANK") and os.environ.get("WORLD_SIZE", "1") != "1"
+    if is_shared and "%p" not in template and "%r" not in template:
+        stem, extension = os.path.splitext(path)
+        path = "%s.%s%s" % (stem, values["p"], extension)
+    return os.path.abspath(path)
+
+
+def record_command(value):
+    """The words of the command that records this process, as PROBING_RECORD says."""
+    template, assignments = split(value)
+    if not template:
+        raise Mistake("PROBING_RECORD=%s names no file" % value)
+    given = {}
+    for assignment in assignments:
+        key, _, text = assignment.partition("=")
+        key = key.replace("_", "-")
+        if key not in RECORD_KEYS:
+            raise Mistake("PROBING_RECORD has no key %s: the keys are %s" % (key, ", ".join(RECORD_KEYS)))
+        given[key] = text
+    if not os.environ.get("PROBING_SAMPLE_RATE"):
+        given.setdefault("frequency", RECORD_HZ)
+    words = [program(), "record", "--quiet", "--background", "--distinct", "--pid", str(os.getpid()), "-o", recording_path(template)]
+    for key, text in sorted(given.items()):
+        words.append("--%s=%s" % (key, text))
+    return words
+
+
+def end_recorder(pid):
+    """The first process of a container takes all others with it when it ends."""
+    import signal
+    try:
+        os.kill(pid, signal.SIGTERM)
+        os.waitpid(pid, 0)  # an orphan, so its child
+    except OSError:
+        pass
+
+
+def record(agent, value, is_loud):
+    """Whether it is recorded now."""
+    import ctypes
+    words = [os.fsencode(word) for word in record_command(value)]
+    out = ctypes.create_string_buffer(RECORD_BYTES)
+    r = agent.probing_agent_spawn((ctypes.c_char_p * (len(words) + 1))(*words + [None]), RECORD_MS, out, ctypes.c_size_t(RECORD_BYTES))
+    said = os.fsdecode(out.value).splitlines()
+    pid, _, path = (said or [""])[-1].partition(" ")
+    if r < 0 or not pid.isdigit():
+        reasons = [line for line in said if line.startswith("probing: ")] or said or ["probing did not start"]
+        raise Mistake(os.strerror(-r) if r < 0 else reasons[0].replace("probing: ", "", 1))
+    if os.getpid() == 1:
+        import atexit
+        atexit.register(end_recorder, int(pid))
+    if is_loud:
+        _say("recording into %s (process %s)" % (path, pid))
 
 
 def trace_torch(spec):
@@ -175,7 +266,7 @@ def _activate(value):
     level = os.environ.get("PROBING_LOGLEVEL") or "info"
     if level not in QUIET + LOUD:
         raise Mistake("PROBING_LOGLEVEL=%s means nothing: it is %s" % (level, ", ".join(QUIET + LOUD)))
-    start(assignments, decision[0])
+    agent = start(assignments, decision[0])
     if level in LOUD:
         _say("active in process %d (%s)" % (os.getpid(), decision[1]))
         for variable, instead in WITHOUT_EFFECT:
@@ -186,6 +277,11 @@ def _activate(value):
             trace_torch(os.environ["PROBING_TORCH_PROFILING"])
         except Mistake as mistake:
             _say("torch is not traced: %s" % mistake)
+    if os.environ.get("PROBING_RECORD"):
+        try:
+            record(agent, os.environ.pop("PROBING_RECORD"), level in LOUD)  # one recorder for its children, too
+        except Mistake as mistake:
+            _say("not recorded: %s" % mistake)
     return decision[0]
 
 

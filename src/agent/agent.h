@@ -2,15 +2,16 @@
 /* agent.h - the agent's interface to the rest of probing: the library that is loaded into a Python process.
  *
  * libprobing-agent.so needs libc only, and is the same file for all releases of CPython: it looks the interpreter's
- * functions up at run time. It exports two symbols, probing_agent_start and probing_agent_configure. In the process it
- * has two threads, which sleep without requests: one listens, one runs Python code. It never prints, exits, or changes
- * signals, locale or errno of other threads; on any doubt it switches itself off and leaves the reason in its state.
+ * functions up at run time. It exports the functions that this file declares. In the process it has two threads, which
+ * sleep without requests: one listens, one runs Python code. It never prints, exits, or changes signals, locale or errno
+ * of other threads; on any doubt it switches itself off and leaves the reason in its state.
  *
  * Other processes read the state from the process' memory, at the section AGENT_SECTION of the library's file.
  */
 #ifndef PROBING_AGENT_H
 #define PROBING_AGENT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "src/agent/protocol.h"
@@ -60,6 +61,15 @@ int probing_agent_start(uint32_t options);
  * @why: on failure a sentence. Errors: as config_assign(); -EBUSY it runs already.
  */
 int probing_agent_configure(const char *assignment, char why[CONFIG_MAX_WHY]);
+
+/*
+ * probing_agent_spawn - run a program to its end, once the agent is armed: for the start hook.
+ * @argv:        argv[0] is its path; ends with NULL.
+ * @patience_ms: then it is killed.
+ * @out:         n_bytes, for what it prints on stdout and stderr; its beginning, with a NUL.
+ * Errors: -ETIMEDOUT; those of pipe(2) and posix_spawn(3).
+ */
+int probing_agent_spawn(const char *const argv[], int patience_ms, char *out, size_t n_bytes);
 
 /* Input and output of the stub in the process' memory; probing fills in the first and reads the second. */
 struct agent_stub {

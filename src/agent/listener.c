@@ -420,7 +420,7 @@ static void tend_sampling(void)
 {
 	uint64_t now = now_ns();
 
-	if (!on.ticks || now - on.tick_ns < SAMPLER_TICK_MS * UINT64_C(1000000))
+	if (!on.ticks || now - on.tick_ns < sampler_tick_ms() * UINT64_C(1000000))
 		return;
 	on.tick_ns = now;
 	on.ticks = sampler_tick();
@@ -565,7 +565,7 @@ static void accept_all(void)
 static int time_out(void)
 {
 	if (on.ticks && !on.owner && !on.is_disarming)
-		return SAMPLER_TICK_MS;
+		return (int)sampler_tick_ms();
 	if (!on.owner && !on.is_disarming)
 		return -1;
 	return on.n_looks++ < FAST_LOOKS ? FAST_MS : SLOW_MS;

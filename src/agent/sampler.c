@@ -39,7 +39,8 @@ enum {
 	MAX_SLOTS = 1024, /* threads that are sampled at a time */
 	RING_BYTES_PER_CPU = 1 << 20,
 	MIN_RING_BYTES = 1 << 22,
-	PATIENCE_MS = 1000,       /* for handlers to end: a thread may wait for a processor */
+	PATIENCE_MS = 1000, /* for handlers to end: a thread may wait for a processor */
+	TICK_PERIODS = 5,
 	SLOW_TICKS = 10,          /* between two looks at masks and pending signals */
 	REFUSED_AGAIN_TICKS = 10, /* after so many a refused timer is tried again */
 	MAX_STATUS_BYTES = 4096,
@@ -632,6 +633,15 @@ bool sampler_watch(const struct python_layout *layout)
 	sampler.layout_copy.calls_for_new = 0;
 	__atomic_store_n(&sampler.layout, &sampler.layout_copy, __ATOMIC_SEQ_CST);
 	return true;
+}
+
+unsigned sampler_tick_ms(void)
+{
+	uint64_t periods_ms = sampler.period_ns / 1000000 * TICK_PERIODS;
+
+	if (!sampler.ring || periods_ms < SAMPLER_MIN_TICK_MS)
+		return SAMPLER_MIN_TICK_MS;
+	return periods_ms > SAMPLER_MAX_TICK_MS ? (unsigned)SAMPLER_MAX_TICK_MS : (unsigned)periods_ms;
 }
 
 bool sampler_tick(void)

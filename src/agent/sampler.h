@@ -13,7 +13,8 @@
 
 #include "base/python_record.h"
 
-enum { SAMPLER_TICK_MS = 100 }; /* between two calls of sampler_tick(), where it asks for more */
+/* Between two calls of sampler_tick(), where it asks for more: a few samples of a busy thread. */
+enum { SAMPLER_MIN_TICK_MS = 100, SAMPLER_MAX_TICK_MS = 500 };
 
 /*
  * sampler_start - sample all threads but the agent's, from now on, also those that start later.
@@ -34,6 +35,9 @@ bool sampler_watch(const struct python_layout *layout);
 
 /* sampler_tick - find new threads, forget ended ones, and see whose the signal is. False: no more ticks are needed. */
 bool sampler_tick(void);
+
+/* sampler_tick_ms - after which the next one is due. */
+unsigned sampler_tick_ms(void);
 
 /* In a forked child, which has neither timers nor the ring. Async-signal-safe. */
 void sampler_reset(void);

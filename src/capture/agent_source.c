@@ -35,7 +35,9 @@
 
 enum {
 	WAKE_NS = 20000000,
-	EVENTS_HZ = 10, /* looks for forks, execs and ends */
+	SELDOM_WAKE_NS = 250000000, /* of a recorder that is always on, with few samples a second */
+	EVENTS_HZ = 10,             /* looks for forks, execs and ends */
+	SELDOM_EVENTS_HZ = 4,
 	ANSWER_MS = 5000,
 	TRY_AGAIN_NS = 100000000,
 	REMAP_NS = 50000000, /* at least, between two readings of mappings: a program may allocate all the time */
@@ -551,14 +553,15 @@ static int start_poller(struct agent_source *source, const pid_t *pids, size_t n
 	struct capture_options options = source->own_options;
 
 	options.source = SOURCE_POLL;
-	options.hz = EVENTS_HZ;
+	options.hz = options.wake_on_live_read ? SELDOM_EVENTS_HZ : EVENTS_HZ;
 	options.idle = options.paused = false;
 	return poller_attach(&options, pids, n_pids, &source->poller);
 }
 
 static int start_timer(struct agent_source *source)
 {
-	const struct itimerspec spec = { .it_value = { 0, WAKE_NS }, .it_interval = { 0, WAKE_NS } };
+	long wake_ns = source->own_options.wake_on_live_read ? SELDOM_WAKE_NS : WAKE_NS;
+	const struct itimerspec spec = { .it_value = { 0, wake_ns }, .it_interval = { 0, wake_ns } };
 
 	source->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	return source->timer < 0 || timerfd_settime(source->timer, 0, &spec, NULL) < 0 ? -errno : 0;

@@ -26,7 +26,9 @@ enum {
 	KEY_RETENTION,
 	KEY_INTERVAL,
 	KEY_NO_SUMMARY,
-	KEY_METRICS
+	KEY_METRICS,
+	KEY_BACKGROUND,
+	KEY_DISTINCT,
 };
 
 /* clang-format off */
@@ -86,6 +88,10 @@ static const struct argp_option option_list[] = {
 	{ "metrics", KEY_METRICS, "TIME", 0,
 	  "Store memory, CPU time and I/O of the processes and of the machine every TIME (default: 1s; 0: never) in the tables "
 	  "process_usage and machine_usage", 0 },
+	{ "background", KEY_BACKGROUND, NULL, 0,
+	  "Return once recording has begun: print the recorder's PID and file, and go on in a process of its own, with "
+	  "messages in OUT.log; SIGTERM to that PID ends it", 0 },
+	{ "distinct", KEY_DISTINCT, NULL, OPTION_HIDDEN, NULL, 0 },
 	{ "quiet", 'q', NULL, 0, "Print errors only", 0 },
 	{ "no-summary", KEY_NO_SUMMARY, NULL, OPTION_HIDDEN, NULL, 0 },
 	{ 0 },
@@ -223,6 +229,20 @@ static void check_agent(struct argp_state *state, const struct record_options *o
 				  "PROBING=1, and give its --pid");
 }
 
+/* Limits or no terminal: it is there for long, and is to disturb little. */
+bool record_is_always_on(const struct record_options *options)
+{
+	return store_has_limits(&options->pipeline.limits) || options->is_background;
+}
+
+static void check_background(struct argp_state *state, const struct record_options *options)
+{
+	if (options->command)
+		argp_error(state, "--background is for running processes: a command can go to the background itself");
+	if (options->path && strcmp(options->path, "-") == 0)
+		argp_error(state, "--background writes a file: name it with -o");
+}
+
 /* "-a -- sleep 10" is how perf is told how long to record others. */
 static void take_sleep(struct record_options *options)
 {
@@ -242,6 +262,8 @@ static void check(struct argp_state *state, struct record_options *options)
 		return;
 	take_sleep(options);
 	target_options_check(state, options);
+	if (options->is_background)
+		check_background(state, options);
 	picture_choose(state, &options->picture, &options->path);
 	options->no_summary |= options->picture.temporary.path != NULL;
 	if (!options->path)
@@ -256,8 +278,7 @@ static void check(struct argp_state *state, struct record_options *options)
 		argp_error(state, "--stack-bytes must be a multiple of 8");
 	check_mode(state, options);
 	record_defaults(state, options);
-	options->capture.wake_on_live_read = store_has_limits(&options->pipeline.limits) &&
-					     options->capture.hz <= MAX_SELDOM_HZ;
+	options->capture.wake_on_live_read = record_is_always_on(options) && options->capture.hz <= MAX_SELDOM_HZ;
 	if (options->capture.mode != MODE_CPU && options->capture.source == SOURCE_POLL)
 		argp_error(state,
 			   "--mode %s needs perf events, which report waits: --source poll has none and sees running "
@@ -338,6 +359,12 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case KEY_TASKS:
 		options->pipeline.pending_tasks = true;
+		return 0;
+	case KEY_BACKGROUND:
+		options->is_background = true;
+		return 0;
+	case KEY_DISTINCT:
+		options->is_distinct = true;
 		return 0;
 	case KEY_NO_SYMBOLS:
 		options->pipeline.no_symbols = true;

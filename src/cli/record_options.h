@@ -27,6 +27,9 @@ struct record_options {
 	struct pipeline_options pipeline;
 	struct picture picture; /* of the recording, when it has ended */
 	bool quiet, no_summary;
+	bool is_background; /* go on in a process of its own */
+	bool is_distinct;   /* the path gets the PID if another recorder writes it */
+	char *own_path;     /* that path; NULL: none */
 };
 
 /* Fills a struct record_options with preset defaults; checks it as a whole. Strings are argv's. */
@@ -56,6 +59,9 @@ int record_choose_event(struct record_options *options, struct tracepoint **ret)
 
 /* record_list_events - list the events for --event on stdout. Returns an exit status. */
 int record_list_events(void);
+
+/* Whether it records for long, and is to disturb the machine less for it. */
+bool record_is_always_on(const struct record_options *options);
 
 /* Columns of the run, where the event is not the CPU clock. */
 int record_put_event(struct store *store, const struct record_options *options);

@@ -251,7 +251,7 @@ static bool is_to_write(const struct loop *loop)
 		unsigned ticks, samples;
 	} paces[] = { { 2, 12 }, { LONG_TICK, MANY_SAMPLES } };
 	const struct recording *recording = loop->recording;
-	unsigned pace = recording->keeps_newest ? 1 : 0;
+	unsigned pace = recording->is_always_on ? 1 : 0;
 
 	return loop->n_waited >= paces[pace].ticks || pipeline_pending(recording->pipeline) >= paces[pace].samples;
 }
@@ -263,7 +263,7 @@ static bool is_to_write(const struct loop *loop)
 static int choose_tick(struct loop *loop, bool has_many)
 {
 	const struct recording *recording = loop->recording;
-	bool is_slow = recording->keeps_newest && !has_many && !recording->progress && recording->n_flushes_asked == 0;
+	bool is_slow = recording->is_always_on && !has_many && !recording->progress && recording->n_flushes_asked == 0;
 	uint64_t tick_ns = FLUSH_MS * 1000000ull * (is_slow ? LONG_TICK : 1);
 	const struct itimerspec spec = timer_of(tick_ns, tick_ns);
 

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "src/cli/background.h"
 #include "src/cli/control.h"
 #include "src/cli/least_privilege.h"
 #include "src/cli/targets.h"
@@ -19,18 +20,19 @@ struct picture;
 struct recording {
 	struct capture *capture;
 	struct pipeline *pipeline;
-	pid_t pid;                    /* the command, or the first of the targets */
-	struct targets targets;       /* when the last of these has ended the recording does */
-	bool is_child;                /* we started it: signals are passed on, its status is reaped */
-	double duration_s;            /* of recorded time, see recording_recorded_ns(); 0: until it ends */
-	double delay_s;               /* after which a recording that starts paused resumes; negative: by command */
-	struct control control;       /* commands; opened or empty before the loop, closed by its opener */
-	struct matching *matching;    /* processes to add as they start; NULL: none */
-	size_t n_joined;              /* number of added ones */
-	bool follows_children;        /* of those recorded */
-	struct picture *picture;      /* to be made when it has ended; borrowed */
-	bool follows_waits;           /* has no pauses: a wait needs both of its context switches */
-	bool keeps_newest;            /* always on: batches may wait for seconds, to disturb the machine less */
+	pid_t pid;                 /* the command, or the first of the targets */
+	struct targets targets;    /* when the last of these has ended the recording does */
+	bool is_child;             /* we started it: signals are passed on, its status is reaped */
+	double duration_s;         /* of recorded time, see recording_recorded_ns(); 0: until it ends */
+	double delay_s;            /* after which a recording that starts paused resumes; negative: by command */
+	struct control control;    /* commands; opened or empty before the loop, closed by its opener */
+	struct matching *matching; /* processes to add as they start; NULL: none */
+	size_t n_joined;           /* number of added ones */
+	bool follows_children;     /* of those recorded */
+	struct picture *picture;   /* to be made when it has ended; borrowed */
+	bool follows_waits;        /* has no pauses: a wait needs both of its context switches */
+	bool is_always_on;         /* batches may wait for seconds, to disturb the machine less */
+	struct background background;
 	struct privilege_needs needs; /* of privileges, from the loop's beginning on */
 	uint64_t writer_capabilities; /* the writing thread's */
 	bool progress;                /* show a progress line on stderr */

@@ -18,6 +18,7 @@
 #include "base/proc.h"
 #include "base/util.h"
 #include "src/cli/agent_use.h"
+#include "src/cli/background.h"
 #include "src/cli/child.h"
 #include "src/cli/cli.h"
 #include "src/cli/matching.h"
@@ -95,8 +96,33 @@ static int put_run(struct store *store, const struct record_options *options, pi
 	return r;
 }
 
+/* "run.db" of process 4242: "run.4242.db". */
+static int put_pid_into_path(struct record_options *options, pid_t pid)
+{
+	const char *slash = strrchr(options->path, '/'), *name = slash ? slash + 1 : options->path;
+	const char *dot = strrchr(name, '.');
+	int n_stem = dot && dot > name ? (int)(dot - options->path) : (int)strlen(options->path);
+
+	if (asprintf(&options->own_path, "%.*s.%d%s", n_stem, options->path, (int)pid, options->path + n_stem) < 0) {
+		options->own_path = NULL;
+		return -ENOMEM;
+	}
+	options->path = options->own_path;
+	return 0;
+}
+
+static int create_store(struct record_options *options, pid_t pid, bool *ret_kept, struct store **ret)
+{
+	int r = store_create(options->path, ret_kept, ret);
+
+	if (r != -EBUSY || !options->is_distinct)
+		return r;
+	r = put_pid_into_path(options, pid);
+	return r < 0 ? r : store_create(options->path, ret_kept, ret);
+}
+
 /* Make the file and what fills it. Returns an exit status. */
-static int open_pipeline(const struct record_options *options, struct recording *recording)
+static int open_pipeline(struct record_options *options, struct recording *recording)
 {
 	CLEANUP(store_closep) struct store *store = NULL;
 	CLEANUP(freep) char *command = describe(options, recording);
@@ -106,7 +132,7 @@ static int open_pipeline(const struct record_options *options, struct recording 
 
 	if (!command)
 		return cli_fail(EXIT_FAILED, "not enough memory");
-	r = store_create(options->path, &kept, &store);
+	r = create_store(options, recording->pid, &kept, &store);
 	if (r == -EBUSY)
 		return cli_fail(EXIT_NO_OUTPUT,
 				"%s is being written by another recorder; choose another "
@@ -235,7 +261,7 @@ static int run(const struct record_options *options, struct recording *recording
 	recording->duration_s = options->duration_s;
 	recording->follows_children = !options->capture.no_children;
 	recording->follows_waits = options->capture.mode != MODE_CPU;
-	recording->keeps_newest = store_has_limits(&options->pipeline.limits);
+	recording->is_always_on = record_is_always_on(options);
 	recording->delay_s = options->delay_s;
 	if (options->capture.paused && pipeline_pause(recording->pipeline) < 0)
 		return cli_fail(EXIT_FAILED, "not enough memory");
@@ -312,13 +338,15 @@ static int record_targets(struct record_options *options, struct recording *reco
 		if (r < 0)
 			return cli_fail(cli_status(r), "the processes cannot be listed: %s", strerror(-r));
 	}
+	if (options->is_background && background_leave(&recording->background, options->path) < 0)
+		return cli_fail(EXIT_FAILED, "the command that started the recorder was interrupted");
 	record_announce(options, recording, python, python_error);
 	record_announce_all(options, recording);
 	return run(options, recording);
 }
 
 /* From the fork to the exec; the child is abandoned by the caller on failure. */
-static int start_command(const struct record_options *options, struct recording *recording, struct child *child)
+static int start_command(struct record_options *options, struct recording *recording, struct child *child)
 {
 	int r, status;
 
@@ -338,7 +366,7 @@ static int start_command(const struct record_options *options, struct recording 
 	return r < 0 ? target_fail_command(options->command[0], r) : EXIT_OK;
 }
 
-static int record_command(const struct record_options *options, struct recording *recording, const sigset_t *mask)
+static int record_command(struct record_options *options, struct recording *recording, const sigset_t *mask)
 {
 	struct child child;
 	int r, status;
@@ -366,7 +394,7 @@ static int run_record(int argc, char **argv)
 		.capture = { .hz = DEFAULT_HZ, .stack_bytes = SAMPLE_STACK_BYTES },
 		.pipeline = { .metrics_ns = 1000000000 },
 	};
-	struct recording recording = { 0 };
+	struct recording recording = { .background.report = -1 };
 	CLEANUP(tracepoint_freep) struct tracepoint *tracepoint = NULL;
 	sigset_t mask;
 	int status = EXIT_OK;
@@ -379,6 +407,12 @@ static int run_record(int argc, char **argv)
 	status = record_choose_event(&options, &tracepoint);
 	if (status != EXIT_OK)
 		return status;
+	if (options.is_background) {
+		int r = background_begin(&recording.background);
+
+		if (r < 0)
+			return cli_fail(EXIT_FAILED, "a process cannot be started: %s", strerror(-r));
+	}
 	recording.picture = &options.picture;
 	recording_block_signals(&mask);
 	status = picture_prepare(&options.picture, options.path, options.mode, options.quiet);
@@ -395,6 +429,8 @@ static int run_record(int argc, char **argv)
 	targets_done(&recording.targets);
 	target_options_done(&options.targets);
 	picture_done(&options.picture);
+	background_done(&recording.background);
+	free(options.own_path);
 	glob_list_done(&options.pipeline.filter.threads);
 	glob_list_done(&options.pipeline.filter.functions);
 	return status;

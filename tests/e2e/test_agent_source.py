@@ -5,9 +5,7 @@ import collections
 import contextlib
 import json
 import os
-import pwd
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +15,7 @@ import unittest
 
 import probing_test as t
 import truth_judge
-from test_agent import LIBRARY
+from container_case import ContainerCase
 from test_inject import need_injection
 
 # A thread's own clock says how much it has burnt; lines of stdin are executed.
@@ -435,42 +433,7 @@ class Refused(AgentSource):
                 self.assertIn(says, t.probing("record", "--source", "agent", *more, check=t.USAGE).stderr)
 
 
-class Container(AgentSource):
-    """An ordinary user, and a seccomp filter as containers have: no perf events, no BPF, no tracing, no memory of others."""
-
-    def setUp(self):
-        super().setUp()
-        self.folder = tempfile.mkdtemp(prefix="probing-test.")
-        self.addCleanup(shutil.rmtree, self.folder)
-        site = os.path.join(self.folder, "lib", "python" + t.version_of(t.DEBIAN_PYTHON), "site-packages")
-        os.makedirs(site)
-        shutil.copytree(os.path.join(t.ROOT, "python", "probing"), os.path.join(site, "probing"))
-        for name in ("probing.pth", "probing.start"):
-            shutil.copy(os.path.join(t.ROOT, "python", name), site)
-        for path in (t.BINARY, LIBRARY, os.path.join(t.BUILT_FIXTURES, "without_perf")):
-            shutil.copy(path, self.folder)
-        self.filter = [os.path.join(self.folder, "without_perf"), "--container"]
-        self.user = {}
-        if os.geteuid() == 0:
-            nobody = pwd.getpwnam("nobody")
-            self.user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
-            for path, folders, files in os.walk(self.folder):
-                for name in [path] + [os.path.join(path, file) for file in files]:
-                    os.chown(name, nobody.pw_uid, nobody.pw_gid)
-                    os.chmod(name, 0o755)
-
-    def environment(self, **more):
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PROBING", "PYTHON", "XDG", "HOME"))}
-        return dict(kept, HOME=self.folder, PYTHONUSERBASE=self.folder, PYTHONDONTWRITEBYTECODE="1",
-                    PROBING_AGENT=os.path.join(self.folder, os.path.basename(LIBRARY)), **more)
-
-    def probing(self, *arguments):
-        done = subprocess.run([*self.filter, os.path.join(self.folder, "probing"), *map(str, arguments)], text=True,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.folder,
-                              env=self.environment(), timeout=60, **self.user)
-        self.assertEqual(0, done.returncode, done.stderr)
-        return done.stderr
-
+class Container(ContainerCase, AgentSource):
     def test_record_and_flamegraph(self):
         if sys.version_info < (3, 9):
             self.skipTest("subprocess changes users from 3.9 on")
