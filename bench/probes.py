@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 """What probes cost in a process: bench/probes.py [--seconds N] [PYTHON...]
 
-For each interpreter, CPU nanoseconds a call of an empty function: without probes; timed (attach --config); of another function meanwhile,
-which is called, and which raises an exception; and the CPU time a second of a program with one variable watched each 10 ms. The
-least of many rounds counts, since other load only adds. PROBING_BINARY: default build/src/cli/probing.
+For each interpreter, CPU nanoseconds a call of an empty function: without probes; timed, by attach --config and by config
+probing.trace; of another function meanwhile, which is called, and which raises an exception; and the CPU time a second of a program
+with one variable watched each 10 ms. The least of many rounds counts, since other load only adds. PROBING_BINARY: default
+build/src/cli/probing.
 """
 import argparse
 import os
@@ -61,6 +62,11 @@ class Program:
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
+    def configure(self, assignment):
+        subprocess.run([BINARY, str(self.process.pid), "config", assignment], check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
+
+
 def measure(python, seconds):
     program = Program(python)
     try:
@@ -70,7 +76,11 @@ def measure(python, seconds):
         program.attach("functions: [timed]")
         after = [program.ask("per_call(%s, %r)" % (name, seconds)) for name in names]
         program.attach("variables: [value@watched]\ninterval: 0.01")
-        return before, after, program.ask("watched(%r)" % seconds) - idle
+        watching = program.ask("watched(%r)" % seconds) - idle
+        program.attach("variables: [value@watched]\ninterval: 3600")
+        program.configure("probing.trace=timed")
+        traced = [program.ask("per_call(%s, %r)" % (name, seconds)) for name in names]
+        return before, after, traced, watching
     finally:
         program.process.kill()
         program.process.wait()
@@ -81,12 +91,13 @@ def main():
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("python", nargs="*", default=[sys.executable])
     arguments = parser.parse_args()
-    print("python  ns a call: timed  another  one that raises   a variable read each 10 ms: CPU ms a second")
+    print("python  ns a call without, by attach --config, by probing.trace: timed; another; one that raises;"
+          "  a variable read each 10 ms: CPU ms a second")
     for python in arguments.python:
         version = subprocess.run([python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], check=True, text=True,
                                  stdout=subprocess.PIPE).stdout.strip()
-        before, after, watching = measure(python, arguments.seconds)
-        print("%-7s %s   %.2f" % (version, "  ".join("%.0f -> %.0f" % pair for pair in zip(before, after)), watching))
+        *costs, watching = measure(python, arguments.seconds)
+        print("%-7s %s   %.2f" % (version, "  ".join("%.0f -> %.0f, %.0f" % three for three in zip(*costs)), watching))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
 static void check(const struct config *config, unsigned key)
 {
-	char value[CONFIG_MAX_TEXT], assignment[256], again[CONFIG_MAX_TEXT], why[CONFIG_MAX_WHY];
+	char value[CONFIG_MAX_TEXT], assignment[CONFIG_MAX_TEXT + 64], again[CONFIG_MAX_TEXT], why[CONFIG_MAX_WHY];
 	struct config other = { 0 };
 
 	config_format(config, key, value);
@@ -26,7 +26,7 @@ static void check(const struct config *config, unsigned key)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {
 	struct config config = { 0 };
-	char text[256], why[CONFIG_MAX_WHY] = "";
+	char text[CONFIG_MAX_TEXT + 128], why[CONFIG_MAX_WHY] = "";
 
 	if (n_bytes >= sizeof text)
 		return 0;

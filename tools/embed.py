@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Turn a text file into a C string constant: embed.py NAME INPUT OUTPUT."""
+"""Turn text files, one behind the other, into a C string constant: embed.py NAME INPUT... OUTPUT."""
 import sys
 
 ESCAPES = {'\\': '\\\\', '"': '\\"', '\n': '\\n', '\t': '\\t', '?': '\\?'}
@@ -21,9 +21,11 @@ def literal(line):
 
 
 def main():
-    name, source, target = sys.argv[1:]
-    with open(source, encoding='utf-8') as file:
-        lines = file.read().splitlines(keepends=True)
+    name, *sources, target = sys.argv[1:]
+    lines = []
+    for source in sources:
+        with open(source, encoding='utf-8') as file:
+            lines += file.read().splitlines(keepends=True)
     with open(target, 'w', encoding='ascii') as file:
         file.write('extern const char %s[];\nconst char %s[] =\n\t' % (name, name))
         file.write('\n\t'.join(map(literal, lines)) or '""')

@@ -1,6 +1,163 @@
 # SPDX-License-Identifier: MIT
-"""What the agent's features in Python share: how one refuses."""
+"""What our features in a process share: names of its functions, stand-ins for their code, refusals, and what to undo.
+
+CPython 3.6 or newer: src/cli/probes.py has this text before its own, where there is no package.
+"""
+import sys
+import _thread
 
 
 class Refused(Exception):
     """Its text is a clause, which `probing` prints after "process PID: "."""
+
+
+class NotFound(Refused):
+    pass
+
+
+def space():
+    return sys._probing_agent
+
+
+def undo(key, function):
+    """Have function() called when the agent ends, and in a forked child. None: there is nothing left to undo.
+    Where no agent has been in this process, nothing of ours runs in it, either."""
+    space()["undo"](key, function)
+
+
+def starts():
+    """Whether the program has just begun: its modules are not loaded yet, and nobody waits for an answer."""
+    return space().get("starts", False)
+
+
+def say(sentence):
+    """A line on stderr, where nobody waits for an answer."""
+    space()["say"](sentence)
+
+
+# ---- Names ----
+def attribute(owner, name):
+    """What a module or class has under a name, without running code of the program; KeyError."""
+    if name in getattr(owner, "__dict__", ()) and not isinstance(owner, type):
+        return owner.__dict__[name]
+    for base in type.mro(owner if isinstance(owner, type) else type(owner)):
+        if name in base.__dict__:
+            return base.__dict__[name]
+    raise KeyError(name)
+
+
+def follow(owner, names):
+    for name in names:
+        owner = attribute(owner, name)
+    return owner
+
+
+def is_main(name):
+    """Whether the script that runs has this name, NAME.py: it is __main__."""
+    path = getattr(sys.modules.get("__main__"), "__file__", None) or ""
+    return path.replace("\\", "/").rsplit("/", 1)[-1] == name + ".py"
+
+
+def find(dotted):
+    """The object with a name: of a loaded module, or of the script that runs."""
+    names = dotted.split(".")
+    main = sys.modules.get("__main__")
+    places = [(sys.modules.get(".".join(names[:n])), names[n:]) for n in range(len(names), 0, -1)]
+    places += [(main, names), (main, names[1:] if is_main(names[0]) else names)]
+    for module, rest in places:
+        try:
+            if module is not None:
+                return follow(module, rest)
+        except (KeyError, AttributeError, TypeError):
+            pass
+    raise NotFound("%s was not found: name a function of a loaded module, as MODULE.FUNCTION or MODULE.CLASS.METHOD" % dotted)
+
+
+def code_of(function):
+    """The code that it has by itself."""
+    for one, code, stand_in, _ in replaced():
+        if one is function and function.__code__ is stand_in:
+            return code
+    return function.__code__
+
+
+def function_of(dotted):
+    """The Python function behind decorators, methods and properties."""
+    found = find(dotted)
+    for _ in range(100):
+        inner = getattr(found, "fget", None) if type(found) is property else found.__dict__.get("__wrapped__") \
+            if hasattr(found, "__dict__") and not isinstance(found, type) else None
+        if inner is None and type(found) in (staticmethod, classmethod, type(space_method)):
+            inner = found.__func__
+        if inner is None:
+            break
+        found = inner
+    if isinstance(found, type):
+        raise Refused("%s is a class: name one of its methods" % dotted)
+    if type(found) is not type(space):
+        raise Refused("%s is no Python function: only those can be probed" % dotted)
+    return found
+
+
+class Method(object):
+    def method(self):
+        pass
+
+
+space_method = Method().method
+
+
+# ---- Stand-ins: before CPython 3.12 a function gets code that calls a copy of it ----
+
+def replaced():
+    """(function, its code, the stand-in's code, who has put that there) each."""
+    return space().setdefault("replaced", [])
+
+
+def copy_of(function):
+    copy = type(function)(code_of(function), function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    copy.__kwdefaults__ = function.__kwdefaults__
+    copy.__dict__.update(function.__dict__)
+    return copy
+
+
+def with_constants(template, code, constants):
+    """The code of a template for one with other code: constants that are keys of a dict become its values."""
+    mine = template.__code__
+    constants = tuple(constants.get(one, one) for one in mine.co_consts)
+    if hasattr(mine, "replace"):
+        return mine.replace(co_consts=constants, co_name=code.co_name, co_freevars=code.co_freevars)
+    return type(mine)(mine.co_argcount, mine.co_kwonlyargcount, mine.co_nlocals, mine.co_stacksize, mine.co_flags, mine.co_code,
+                      constants, mine.co_names, mine.co_varnames, mine.co_filename, code.co_name, mine.co_firstlineno,
+                      mine.co_lnotab, code.co_freevars, ())
+
+
+def check_replaceable(function, name, owner):
+    if code_of(function).co_flags & 0x2a0:  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
+        raise Refused("%s is a generator or coroutine: CPython 3.12 and later can time those" % name)
+    for one, _, _, its in replaced():
+        if one is function and its != owner:
+            raise Refused("%s has a stand-in of %s already: end that first" % (name, its))
+
+
+def replace_code(function, stand_in, owner):
+    replaced().append((function, code_of(function), stand_in, owner))
+    function.__code__ = stand_in
+
+
+def restore_code(owner):
+    for entry in [one for one in replaced() if one[3] == owner]:
+        function, code, stand_in, _ = entry
+        if function.__code__ is stand_in:  # else somebody else has replaced it
+            function.__code__ = code
+        replaced().remove(entry)
+
+
+# ---- Tools of sys.monitoring ----
+
+def free_tool(mine=None):
+    """The number of a tool that is free, or this one of ours."""
+    for tool in (4, 3):
+        if tool == mine or sys.monitoring.get_tool(tool) is None:
+            return tool
+    raise Refused("all tools of sys.monitoring are in use: end another profiler or debugger of the process first")

@@ -25,7 +25,8 @@ LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "horovodrun", "torch.distrib
              "accelerate.commands.launch", "deepspeed.launcher.runner", "deepspeed.launcher.launch", "horovod.runner",
              "horovod.runner.launch")
 TRACKERS = ("from multiprocessing.resource_tracker", "from multiprocessing.semaphore_tracker")
-VARIABLES = (("PROBING_SAMPLE_RATE", "sample_rate"), ("PROBING_RETENTION_DAYS", "retention_days"))
+VARIABLES = (("PROBING_SAMPLE_RATE", "sample_rate"), ("PROBING_RETENTION_DAYS", "retention_days"),
+             ("PROBING_TRACE", "trace"))
 WITHOUT_EFFECT = (  # variables of the older probing, and what to do instead
     ("PROBING_TORCH_WATCH_VARS", 'probing attach %d --config FILE with "variables: [loss@train]" in FILE watches variables'),
     ("PROBING_PORT", "probing opens no port: its commands take the PID %d"),
@@ -36,7 +37,7 @@ RECORD_KEYS = ("retention", "max-size", "frequency", "mode", "source")  # option
 RECORD_HZ, RECORD_MS, RECORD_BYTES = "19", 20000, 8192
 QUIET, LOUD = ("off", "error", "warn"), ("info", "debug", "trace")  # PROBING_LOGLEVEL, as src/cli/recording.c has them
 FOLLOW_FORKS = 1  # src/agent/agent.h
-WHY_BYTES = 512  # src/config/config.h
+WHY_BYTES = 1024  # src/config/config.h
 
 
 class Mistake(Exception):
@@ -76,11 +77,14 @@ def script_of(words):
 def split(value):
     """(mode, [KEY=VALUE])"""
     parts = value.split(",")
-    assignments = []
-    while len(parts) > 1 and parts[-1].partition("=")[1] and \
-            parts[-1].partition("=")[0].replace("_", "a").replace(".", "a").isalpha():
-        assignments.insert(0, parts.pop())
-    return ",".join(parts), assignments
+    assignments, rest = [], []  # a value may have commas in it
+    while len(parts) > 1:
+        rest.insert(0, parts.pop())
+        name, equals, _ = rest[0].partition("=")
+        if equals and name.replace("_", "a").replace(".", "a").isalpha():
+            assignments.insert(0, ",".join(rest))
+            rest = []
+    return ",".join(parts + rest), assignments
 
 
 def decide(mode, script):

@@ -63,6 +63,13 @@ void agent_take_configuration(void)
 	__atomic_store_n(&is_following, config_is_on(&agent.config, &config_follow_forks), __ATOMIC_SEQ_CST);
 }
 
+void agent_forget_applied(void)
+{
+	for (unsigned i = 0; i < n_config_keys; i++)
+		if (config_keys[i]->module)
+			agent.config.values[i].is_set = false;
+}
+
 static enum agent_status get_status(void)
 {
 	return __atomic_load_n(&agent.status, __ATOMIC_SEQ_CST);
@@ -111,7 +118,9 @@ static void begin_child(void)
 	worker_reset();
 	sampler_reset();
 	agent.listener = agent.worker = 0;
-	agent.has_probes = 0; /* they disarm themselves here (src/cli/probes.py) */
+	agent.has_probes = agent.has_undo = 0; /* it is undone here, too (src/cli/probes.py, package.py) */
+	if (!child_starts)
+		agent_forget_applied();
 	agent_off("it is a forked child of the process that the agent was loaded into");
 	errno = saved;
 }
@@ -147,6 +156,7 @@ static int begin_in_python(void *unused)
 {
 	(void)rows_offer(unused);
 	python_offer_package();
+	python_apply(&agent.config);
 	return 0;
 }
 

@@ -22,7 +22,7 @@
 #define AGENT_SECTION ".probing_agent"
 #define AGENT_STUB_SECTION ".probing_stub"
 #define AGENT_ENTRY "probing_agent_start"
-#define AGENT_MAGIC UINT64_C(0x6167656e74303033) /* "agent003" */
+#define AGENT_MAGIC UINT64_C(0x6167656e74303034) /* "agent004" */
 
 enum agent_status {
 	AGENT_NONE, /* loaded, never started */
@@ -45,6 +45,7 @@ struct agent_state {
 	int32_t listener, worker; /* its threads, the same way; 0: ended */
 	uint32_t n_starts;
 	uint32_t has_probes; /* attach --config has armed some: 1 until they are disarmed */
+	uint32_t has_undo;   /* Python code of ours has changed the program: 1 until that is undone (package.py) */
 	char socket[108];    /* abstract name, without the leading NUL */
 	char reason[128];    /* of AGENT_OFF: a clause; "" on request */
 	struct config config;

@@ -37,8 +37,9 @@ enum {
 	PATIENCE_MS = 2000, /* an evaluation that was interrupted may take as long to end */
 	FAST_MS = 1,
 	SLOW_MS = 5,
-	DISARM_MS = 10000, /* the GIL may not be released for as long */
+	GIL_MS = 10000, /* for as long it may not be released */
 	FAST_LOOKS = 50,
+	MAX_REASON = 1000, /* of a traceback as a reason */
 };
 
 struct buffer {
@@ -67,7 +68,11 @@ static struct {
 	uint64_t tick_ns;        /* when it was called last */
 	/* The end. */
 	struct client *detaching;
-	bool is_disarming; /* the worker removes the probes; due_ns is its bound */
+	bool is_disarming; /* the worker undoes what our Python code has changed; due_ns is its bound */
+	/* A key that Python code applies. */
+	bool is_applying;       /* the worker does; due_ns is its bound */
+	struct client *applier; /* who set it; NULL: has gone */
+	struct config applied;  /* the configuration with it */
 	bool ends;
 } on;
 
@@ -134,6 +139,8 @@ static void drop(struct client *client)
 	}
 	if (on.detaching == client)
 		on.detaching = NULL;
+	if (on.applier == client)
+		on.applier = NULL;
 	close(client->fd);
 	free(client->in.bytes);
 	free(client->out.bytes);
@@ -292,15 +299,18 @@ static void begin(struct client *client, const struct message *message)
 
 /* ---- Probes ---- */
 
-/* The tables and functions of attach --config: src/cli/probes.py. It binds no name in __main__. */
+/* The tables and functions of attach --config (src/cli/probes.py), and others (package.py). It binds no name in __main__. */
 static const char disarm_code[] =
-	"(lambda agent: agent.get('disarm', len)(''))(getattr(__import__('sys'), '_probing_agent', {}))";
+	"(lambda agent: (agent.get('disarm', len)(''), agent.get('undo_all', len)(''), None)[2])"
+	"(getattr(__import__('sys'), '_probing_agent', {}))";
 
 static int begin_disarming(void)
 {
 	char *code;
 
-	if (!__atomic_load_n(&agent.has_probes, __ATOMIC_SEQ_CST) || worker_has_died() || !python_is_running())
+	if ((!__atomic_load_n(&agent.has_probes, __ATOMIC_SEQ_CST) &&
+	     !__atomic_load_n(&agent.has_undo, __ATOMIC_SEQ_CST)) ||
+	    worker_has_died() || !python_is_running())
 		return 1;
 	code = strdup(disarm_code);
 	if (!code || !worker_submit(code, sizeof disarm_code - 1)) {
@@ -308,7 +318,7 @@ static int begin_disarming(void)
 		return -EBUSY;
 	}
 	on.is_disarming = true;
-	on.due_ns = now_ns() + DISARM_MS * UINT64_C(1000000);
+	on.due_ns = now_ns() + GIL_MS * UINT64_C(1000000);
 	on.n_looks = 0;
 	return 0;
 }
@@ -326,6 +336,7 @@ static int disarm(void)
 		worker_take_result(&outcome, &text, &n_text);
 		free(text);
 		on.is_disarming = false;
+		agent_forget_applied();
 		return 1;
 	}
 	if (worker_has_died()) {
@@ -343,7 +354,7 @@ static int disarm(void)
 
 static void put_configuration(struct client *client)
 {
-	char list[CONFIG_MAX_KEYS * 2 * CONFIG_MAX_TEXT], value[CONFIG_MAX_TEXT];
+	char list[CONFIG_MAX_KEYS * (64 + CONFIG_MAX_TEXT)], value[CONFIG_MAX_TEXT];
 	size_t n = 0;
 
 	for (unsigned i = 0; i < n_config_keys; i++) {
@@ -353,19 +364,89 @@ static void put_configuration(struct client *client)
 	put(client, MESSAGE_CONFIGURATION, 0, list, n);
 }
 
+/* Have the module of a key apply its value; then end_applying() answers. */
+static void begin_applying(struct client *client, unsigned key)
+{
+	char *code = python_apply_code(&on.applied, key);
+
+	if (!code || !worker_submit(code, strlen(code))) {
+		refuse(client, !code               ? "there is no memory"
+			       : worker_has_died() ? "the interpreter has ended"
+						   : "an evaluation has not ended yet");
+		free(code);
+		return;
+	}
+	on.is_applying = true;
+	on.applier = client;
+	on.due_ns = now_ns() + GIL_MS * UINT64_C(1000000);
+	on.n_looks = 0;
+}
+
+static void end_applying(const char *problem, size_t n_problem)
+{
+	on.is_applying = false;
+	if (!problem)
+		agent.config = on.applied;
+	if (!on.applier)
+		return;
+	if (problem)
+		put(on.applier, MESSAGE_REFUSED, 0, problem, n_problem < MAX_REASON ? n_problem : MAX_REASON);
+	else
+		put_configuration(on.applier);
+	on.applier = NULL;
+}
+
+static void apply(void)
+{
+	static const char died[] = "the interpreter has ended", busy[] = "no thread releases the GIL";
+	static char ignored[PROTOCOL_MAX_OUTPUT]; /* what somebody's code prints meanwhile */
+	enum outcome outcome;
+	size_t n_text;
+	char *text;
+	int stream;
+
+	(void)worker_take_output(&stream, ignored, sizeof ignored);
+	if (worker_phase() == JOB_DONE) {
+		worker_take_result(&outcome, &text, &n_text);
+		end_applying(outcome == OUTCOME_NOTHING ? NULL : text ? text : "there is no memory", n_text);
+		free(text);
+	} else if (worker_has_died()) {
+		worker_abandon();
+		end_applying(died, sizeof died - 1);
+	} else if (now_ns() >= on.due_ns && worker_cancel()) {
+		end_applying(busy, sizeof busy - 1);
+	}
+}
+
 static void configure(struct client *client, const struct message *message)
 {
-	char assignment[2 * CONFIG_MAX_TEXT] = "", why[CONFIG_MAX_WHY];
+	char assignment[CONFIG_MAX_TEXT + CONFIG_MAX_NAME] = "", why[CONFIG_MAX_WHY];
+	int key;
 
 	if (message->n_text >= sizeof assignment || memchr(message->text, '\0', message->n_text)) {
 		refuse(client, "that is no KEY=VALUE");
 		return;
 	}
 	memcpy(assignment, message->text, message->n_text);
-	if (assignment[0] && config_assign(&agent.config, assignment, why) < 0) {
+	if (!assignment[0]) {
+		put_configuration(client);
+		return;
+	}
+	if (on.is_applying) {
+		refuse(client, "another key is being set");
+		return;
+	}
+	on.applied = agent.config;
+	if (config_assign(&on.applied, assignment, why) < 0) {
 		refuse(client, why);
 		return;
 	}
+	key = config_find(assignment, strcspn(assignment, "="));
+	if (key >= 0 && config_keys[key]->module) {
+		begin_applying(client, (unsigned)key);
+		return;
+	}
+	agent.config = on.applied;
 	agent_take_configuration();
 	put_configuration(client);
 }
@@ -564,9 +645,11 @@ static void accept_all(void)
 
 static int time_out(void)
 {
-	if (on.ticks && !on.owner && !on.is_disarming)
-		return (int)sampler_tick_ms();
-	if (!on.owner && !on.is_disarming)
+	bool has_job = on.owner || on.is_disarming (int)sampler_tick_ms()|| on.is_applying;
+
+	if (on.ticks && !has_job)
+		return SAMPLER_TICK_MS;
+	if (!has_job)
 		return -1;
 	return on.n_looks++ < FAST_LOOKS ? FAST_MS : SLOW_MS;
 }
@@ -590,6 +673,8 @@ static bool look(void)
 	}
 	if (on.owner)
 		advance();
+	if (on.is_applying)
+		apply();
 	tend_sampling();
 	for (int i = 0; i < MAX_CLIENTS; i++)
 		if (on.clients[i].fd >= 0 && !send_some(&on.clients[i]))
@@ -624,8 +709,9 @@ static void listen_until_detached(void)
 			wait_for_worker(false);
 			return;
 		}
-		refuse(on.detaching, r == -ETIMEDOUT ? "no thread releases the GIL, and its probes stay armed"
-						     : "an evaluation has not ended yet");
+		refuse(on.detaching,
+		       r == -ETIMEDOUT ? "no thread releases the GIL, and what it has changed in Python code stays"
+				       : "an evaluation has not ended yet");
 		on.detaching = NULL;
 	}
 	(void)worker_stop();

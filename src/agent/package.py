@@ -5,6 +5,8 @@
 # The finder is the last of sys.meta_path: a package that is installed for the program is the one that is imported. call() refuses one of
 # another version, or of another kind. After `probing detach` the finder and the modules remain; they then do nothing.
 #
+# undo(key, function) is for modules that change the program: function() undoes that, when the agent ends, and in a forked child.
+#
 # source(name) is the agent's: the text of a module, None: it has none of that name; version is that of the agent.
 import sys
 
@@ -86,3 +88,55 @@ def call(name, function, *arguments):
     except refused as error:
         return Sentence(error)
     return None
+
+
+def apply(what):
+    """A key that is set as the program begins: (module, key, text)."""
+    global starts
+    starts = True
+    try:
+        problem = call(what[0], "configure", *what[1:])
+    except Exception as error:
+        problem = "%s: %s" % (type(error).__name__, error)
+    starts = False
+    if problem:
+        say("%s was not set: %s" % (what[1], problem))
+
+
+starts = False
+
+
+def say(sentence):
+    import posix
+    if posix.environ.get(b"PROBING_LOGLEVEL") not in (b"off", b"error", b"warn"):
+        posix.write(2, ("probing: %s\n" % sentence).encode("utf-8", "backslashreplace"))
+
+
+# ---- Undo ----
+
+undoes = {}  # key: function
+
+
+def undo(key, function):
+    """Have function() called at the agent's end, and in a forked child. None: there is nothing left to undo."""
+    undoes.pop(key, None)
+    if function is not None:
+        undoes[key] = function
+        watch_forks_once()
+    has_undo(len(undoes) > 0)
+
+
+def undo_all(_=None):
+    while undoes:
+        undoes.popitem()[1]()
+    has_undo(False)
+
+
+def watch_forks_once():
+    os = sys.modules.get("os")
+    if not is_watching and hasattr(os, "register_at_fork"):
+        is_watching.append(True)
+        os.register_at_fork(after_in_child=undo_all)
+
+
+is_watching = []

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { MAX_CODE = PROTOCOL_MAX_BYTES - 64, MAX_WORDS = 1024, MAX_LIST = 4096 };
+enum { MAX_CODE = PROTOCOL_MAX_BYTES - 64, MAX_WORDS = 1024, MAX_LIST = 1 << 14 };
 
 /* The rules of each kind; a new one is a row here. */
 static const struct rule {

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "src/agent/modules.h"
+#include "src/agent/private.h"
 #include "src/agent/rows.h"
 
 typedef struct object object; /* PyObject */
@@ -282,6 +283,15 @@ static object *find_module(object *self, object *argument)
 	return py.BuildValue("");
 }
 
+/* has_undo(0 or 1) of package.py. */
+static object *take_undo(object *self, object *argument)
+{
+	(void)self;
+	__atomic_store_n(&agent.has_undo, (uint32_t)(py.IsTrue(argument) > 0), __ATOMIC_SEQ_CST);
+	return py.BuildValue("");
+}
+
+static struct method undo_method = { "has_undo", take_undo, METHOD_ONE_ARGUMENT, NULL };
 static struct method source_method = { "source", find_module, METHOD_ONE_ARGUMENT, NULL };
 
 /* The namespace of our Python code, kept in sys: the interpreter drops it at its end; evaluate.py explains why. NULL with
@@ -316,9 +326,11 @@ static bool add_package(object *space)
 {
 	OWNED source = py.Callable(&source_method, NULL, NULL);
 	OWNED its_version = py.BuildValue("s", python_modules_version);
+	OWNED has_undo = py.Callable(&undo_method, NULL, NULL);
 
-	return source && its_version && py.DictSet(space, "source", source) == 0 &&
-	       py.DictSet(space, "version", its_version) == 0 && add_functions(space, "package", package_source);
+	return source && its_version && has_undo && py.DictSet(space, "source", source) == 0 &&
+	       py.DictSet(space, "has_undo", has_undo) == 0 && py.DictSet(space, "version", its_version) == 0 &&
+	       add_functions(space, "package", package_source);
 }
 
 /* Call a function of evaluate.py. False: the user's code has broken it, or the interpreter refuses. */
@@ -404,4 +416,57 @@ void python_offer_package(void)
 		(void)call_ours(space, "offer", NULL);
 	if (py.Error())
 		py.ErrorClear();
+}
+
+/* ---- Keys that a module applies ---- */
+
+static const char *text_of(const struct config *config, unsigned key, char text[CONFIG_MAX_TEXT])
+{
+	text[0] = '\0';
+	if (config->values[key].is_set)
+		config_format(config, key, text);
+	return text;
+}
+
+static const char *short_name(unsigned key)
+{
+	return config_keys[key]->name + sizeof "probing." - 1;
+}
+
+void python_apply(const struct config *config)
+{
+	char text[CONFIG_MAX_TEXT];
+
+	for (unsigned i = 0; i < n_config_keys; i++) {
+		OWNED space = NULL;
+		OWNED done = NULL;
+		OWNED arguments = NULL;
+
+		if (!config_keys[i]->module || !config->values[i].is_set)
+			continue;
+		space = get_space();
+		if (space && add_package(space))
+			arguments = py.BuildValue("(sss)", config_keys[i]->module, short_name(i),
+						  text_of(config, i, text));
+		if (arguments)
+			(void)call_ours(space, "apply", arguments);
+		if (py.Error())
+			py.ErrorClear();
+	}
+}
+
+char *python_apply_code(const struct config *config, unsigned key)
+{
+	static const char begin[] = "__import__('sys')._probing_agent['call']('%s', 'configure', '%s', b'";
+	char text[CONFIG_MAX_TEXT], *code;
+	size_t n_bytes = sizeof begin + 2 * CONFIG_MAX_NAME + 4 * sizeof text, n;
+
+	code = malloc(n_bytes);
+	if (!code)
+		return NULL;
+	n = (size_t)snprintf(code, n_bytes, begin, config_keys[key]->module, short_name(key));
+	for (const char *at = text_of(config, key, text); *at; at++)
+		n += (size_t)snprintf(code + n, n_bytes - n, "\\x%02x", (unsigned)(unsigned char)*at);
+	snprintf(code + n, n_bytes - n, "'.decode())");
+	return code;
 }

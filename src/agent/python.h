@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "src/agent/protocol.h"
+#include "src/config/config.h"
 
 /* python_find - look up its functions. Returns NULL, or a clause that names a missing one. Any thread. */
 const char *python_find(void);
@@ -71,6 +72,15 @@ void python_evaluate(const char *code, size_t n_bytes, const struct python_side 
  * (package.py). With the interpreter's lock. python_evaluate() does it, too.
  */
 void python_offer_package(void);
+
+/*
+ * python_apply - have the modules of keys that are set apply them (struct config_key, module), as the program begins. With
+ * the interpreter's lock. Refusals go to stderr, a line each.
+ */
+void python_apply(const struct config *config);
+
+/* Code for python_evaluate() that does it for one key. It evaluates to nothing, or to a refusal. To be freed; NULL: no memory. */
+char *python_apply_code(const struct config *config, unsigned key);
 
 /* In a forked child: nobody receives the output of the parent's evaluation there. */
 void python_forget_evaluation(void);

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "src/agent/private.h"
+#include "src/agent/trace.h"
 #include "src/ring/ring.h"
 
 typedef struct object object; /* PyObject */
@@ -134,7 +135,7 @@ enum { MAX_TABLES = 256, MAX_WHY = 384, MB = 1 << 20, MAX_MB = 256, MAX_ENDED_MB
 static const double default_days = 1;
 
 /* What builtins have for their self, in a capsule. */
-struct table {
+struct rows_table {
 	struct ring *ring; /* NULL: dropped */
 	uint32_t n_forks;  /* of the process that created it */
 	char name[RING_NAME_BYTES];
@@ -165,6 +166,7 @@ void rows_fork(void)
 	has_removed = false;
 	lock = unlocked; /* a thread that is not here may have had it */
 	n_forks++;
+	trace_fork();
 }
 
 static const char *parent_folder(void)
@@ -187,7 +189,7 @@ static int open_folder(int *ret)
 }
 
 /* With the lock. -EDQUOT: the process has enough of them. */
-static int create_ring(struct table *table)
+static int create_ring(struct rows_table *table)
 {
 	int folder, r;
 
@@ -204,7 +206,7 @@ static int create_ring(struct table *table)
 }
 
 /* The ring of this process; NULL: there is none. A forked child leaves its parent's alone. */
-static struct ring *ring_of(struct table *table)
+static struct ring *ring_of(struct rows_table *table)
 {
 	struct ring *ring = __atomic_load_n(&table->ring, __ATOMIC_ACQUIRE);
 
@@ -315,7 +317,7 @@ static bool convert(object *value, struct ring_value *ret, unsigned *n_unfit)
 
 static object *append(object *self, object *arguments)
 {
-	struct table *table = py.CapsulePointer(self, NULL);
+	struct rows_table *table = py.CapsulePointer(self, NULL);
 	ssize_t n = py.TupleSize(arguments), n_columns = (ssize_t)table->description.n_columns;
 	struct ring_value values[RING_MAX_COLUMNS];
 	unsigned n_unfit = n > n_columns ? (unsigned)(n - n_columns) : 0;
@@ -336,6 +338,24 @@ static object *append(object *self, object *arguments)
 			ring_count_unfit(ring, n_unfit);
 	}
 	return none();
+}
+
+struct rows_table *rows_table_of(void *builtin)
+{
+	OWNED self = py.Attribute(builtin, "__self__");
+	struct rows_table *table = self ? py.CapsulePointer(self, NULL) : NULL;
+
+	if (!table && py.Error())
+		py.ErrorClear();
+	return table;
+}
+
+void rows_append(struct rows_table *table, uint64_t time_ns, const struct ring_value *values)
+{
+	struct ring *ring = is_on() ? ring_of(table) : NULL;
+
+	if (ring)
+		(void)ring_append_at(ring, time_ns, values);
 }
 
 /* ---- take(n): the newest rows, (seconds since 1970, values...) each; n < 0: all ---- */
@@ -416,7 +436,7 @@ static bool is_free_threaded(void)
 
 static object *drop(object *self, object *arguments)
 {
-	struct table *table = py.CapsulePointer(self, NULL);
+	struct rows_table *table = py.CapsulePointer(self, NULL);
 	struct ring *ring;
 	int folder;
 
@@ -460,7 +480,7 @@ static int64_t number_at(object *tuple, ssize_t i)
 	return value.integer;
 }
 
-static bool fill(struct table *table, object *arguments)
+static bool fill(struct rows_table *table, object *arguments)
 {
 	object *names = py.TupleItem(arguments, 2), *types = py.TupleItem(arguments, 3),
 	       *bytes = py.TupleItem(arguments, 4);
@@ -483,7 +503,7 @@ static bool fill(struct table *table, object *arguments)
 }
 
 /* Why there is no ring; "": there is one. */
-static void begin_table(struct table *table, object *arguments, char why[MAX_WHY])
+static void begin_table(struct rows_table *table, object *arguments, char why[MAX_WHY])
 {
 	int r;
 
@@ -507,7 +527,7 @@ static struct method methods[] = { { "append", append, METHOD_ARGUMENTS, NULL },
 				   { "drop", drop, METHOD_ARGUMENTS, NULL } };
 
 /* No builtin of the table is left. Its file is. */
-static void end_table(struct table *table)
+static void end_table(struct rows_table *table)
 {
 	pthread_mutex_lock(&lock);
 	ring_close(table->ring);
@@ -521,7 +541,7 @@ static void end_capsule(object *capsule)
 	end_table(py.CapsulePointer(capsule, NULL));
 }
 
-static object *make_builtins(struct table *table)
+static object *make_builtins(struct rows_table *table)
 {
 	OWNED self = py.CapsuleNew(table, NULL, end_capsule);
 	OWNED list = py.ListNew(0);
@@ -537,7 +557,7 @@ static object *make_builtins(struct table *table)
 /* The package gives what is expected here; anything else is its mistake, and Python's error. */
 static object *open_table(object *self, object *arguments)
 {
-	struct table *table;
+	struct rows_table *table;
 	char why[MAX_WHY];
 
 	(void)self;
@@ -578,13 +598,17 @@ static bool is_offered;
 int rows_offer(void *unused)
 {
 	OWNED open = NULL;
+	OWNED trace = NULL;
 	OWNED offered = NULL;
 
 	(void)unused;
 	if (!find_functions())
 		return 0;
 	open = py.Callable(&open_method, NULL, NULL);
-	offered = open ? py.BuildValue("(O)", open) : NULL;
+	trace = trace_builtins();
+	if (py.Error())
+		py.ErrorClear();
+	offered = open ? py.BuildValue("(OO)", open, trace ? trace : py.none) : NULL;
 	if (offered && py.SysSet(OFFER, offered) == 0) {
 		is_offered = true;
 		hand_to_package(offered);

@@ -12,7 +12,10 @@
 #include "src/cli/extension.h"
 #include "src/cli/older_probing.h"
 
-enum { WELCOME_MS = 10000 };
+enum {
+	WELCOME_MS = 10000,
+	CONFIGURE_MS = 60000, /* longer than the agent waits for the GIL */
+};
 
 void agent_refuse_key(struct argp_state *state, const char *word, const char *why)
 {
@@ -113,7 +116,7 @@ int agent_configure(pid_t pid, struct agent_talk *talk, const char *assignment)
 	int r = agent_say(talk, MESSAGE_CONFIGURE, 0, assignment, strlen(assignment));
 
 	if (r >= 0)
-		r = agent_hear(talk, WELCOME_MS, &message);
+		r = agent_hear(talk, CONFIGURE_MS, &message);
 	if (r >= 0 && message.kind == MESSAGE_REFUSED)
 		return cli_fail(EXIT_FAILED, "process %d: %.*s", (int)pid, (int)message.n_text, message.text);
 	if (r >= 0 && message.kind != MESSAGE_CONFIGURATION)

@@ -7,6 +7,8 @@
 # line each, columns separated by tabs. Probes live in sys._probing_agent, where the agent finds disarm() at its end, and where a child
 # disarms itself after a fork.
 #
+# Before this text comes that of python/probing/_inside.py: names of functions, and stand-ins for their code.
+#
 # A part (Monitor, Trampolines, Watcher, Torch) changes the process from begin() to end() only, and may begin again after its end.
 #
 # From CPython 3.12 on sys.monitoring calls us at the timed functions alone. Before that, a timed function gets the code of a
@@ -14,90 +16,9 @@
 import sys
 import _thread
 
+OWNER = "attach --config"
 MAX_CALLS, MAX_VALUES, MAX_TEXT, MAX_DEPTH = 10000, 10000, 200, 1000
 PLAIN = (bool, int, float, str, bytes, type(None))
-
-
-class Refused(Exception):
-    pass
-
-
-def space():
-    return sys._probing_agent
-
-
-# ---- Names ----
-
-def attribute(owner, name):
-    """What a module or class has under a name, without running code of the program; KeyError."""
-    if name in getattr(owner, "__dict__", ()) and not isinstance(owner, type):
-        return owner.__dict__[name]
-    for base in type.mro(owner if isinstance(owner, type) else type(owner)):
-        if name in base.__dict__:
-            return base.__dict__[name]
-    raise KeyError(name)
-
-
-def follow(owner, names):
-    for name in names:
-        owner = attribute(owner, name)
-    return owner
-
-
-def is_main(name):
-    """Whether the script that runs has this name, NAME.py: it is __main__."""
-    path = getattr(sys.modules.get("__main__"), "__file__", None) or ""
-    return path.replace("\\", "/").rsplit("/", 1)[-1] == name + ".py"
-
-
-def find(dotted):
-    """The object with a name: of a loaded module, or of the script that runs."""
-    names = dotted.split(".")
-    main = sys.modules.get("__main__")
-    places = [(sys.modules.get(".".join(names[:n])), names[n:]) for n in range(len(names), 0, -1)]
-    places += [(main, names), (main, names[1:] if is_main(names[0]) else names)]
-    for module, rest in places:
-        try:
-            if module is not None:
-                return follow(module, rest)
-        except (KeyError, AttributeError, TypeError):
-            pass
-    raise Refused("%s was not found: name a function of a loaded module, as MODULE.FUNCTION or MODULE.CLASS.METHOD" % dotted)
-
-
-def code_of(function):
-    """The code that it has without probes."""
-    probes = space().get("probes")
-    for one, code, trampoline in probes.replaced if probes is not None else ():
-        if one is function and function.__code__ is trampoline:
-            return code
-    return function.__code__
-
-
-def function_of(dotted):
-    """The Python function behind decorators, methods and properties."""
-    found = find(dotted)
-    for _ in range(100):
-        inner = getattr(found, "fget", None) if type(found) is property else found.__dict__.get("__wrapped__") \
-            if hasattr(found, "__dict__") and not isinstance(found, type) else None
-        if inner is None and type(found) in (staticmethod, classmethod, type(space_method)):
-            inner = found.__func__
-        if inner is None:
-            break
-        found = inner
-    if isinstance(found, type):
-        raise Refused("%s is a class: name one of its methods" % dotted)
-    if type(found) is not type(space):
-        raise Refused("%s is no Python function: only those can be probed" % dotted)
-    return found
-
-
-class Method(object):
-    def method(self):
-        pass
-
-
-space_method = Method().method
 
 
 # ---- Times ----
@@ -142,10 +63,7 @@ class Monitor(object):
         # by id(), since code objects are equal by value; watched has them all, so that none of these ids is another's
         self.events, self.codes, self.watched = monitoring.events, {}, []
         earlier = space().get("probes")  # they end before these begin
-        free = [tool for tool in (4, 3) if monitoring.get_tool(tool) is None or earlier is not None and tool == earlier.tool]
-        if not free:
-            raise Refused("all tools of sys.monitoring are in use: end another profiler or debugger of the process first")
-        self.tool, self.has_tool = free[0], False
+        self.tool, self.has_tool = free_tool(None if earlier is None else earlier.tool), False
         self.local = threads = type("Local", (_thread._local,), {})()
         clock, record = recorder(calls)
         codes = self.codes
@@ -227,35 +145,19 @@ class Trampolines(object):
 
     def __init__(self, calls):
         self.clock, self.record = recorder(calls)
-        self.functions = []  # (function, its code, the trampoline's code)
-
-    def code(self, code, constants):
-        mine = trampoline.__code__
-        constants = tuple(constants.get(one, one) for one in mine.co_consts)
-        if hasattr(mine, "replace"):
-            return mine.replace(co_consts=constants, co_name=code.co_name, co_freevars=code.co_freevars)
-        return type(mine)(mine.co_argcount, mine.co_kwonlyargcount, mine.co_nlocals, mine.co_stacksize, mine.co_flags, mine.co_code,
-                          constants, mine.co_names, mine.co_varnames, mine.co_filename, code.co_name, mine.co_firstlineno,
-                          mine.co_lnotab, code.co_freevars, ())
+        self.functions = []  # (function, the trampoline's code)
 
     def arm(self, function, times):
-        code = code_of(function)
-        if code.co_flags & 0x2a0:  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
-            raise Refused("%s is a generator or coroutine: CPython 3.12 and later can time those" % times.name)
-        copy = type(function)(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
-        copy.__kwdefaults__ = function.__kwdefaults__
-        copy.__dict__.update(function.__dict__)
-        self.functions.append((function, code, self.code(code, {
-            "probing clock": self.clock, "probing record": self.record, "probing call": copy, "probing times": times})))
+        check_replaceable(function, times.name, OWNER)
+        self.functions.append((function, with_constants(trampoline, code_of(function), {
+            "probing clock": self.clock, "probing record": self.record, "probing call": copy_of(function), "probing times": times})))
 
     def begin(self):
-        for function, _, mine in self.functions:
-            function.__code__ = mine
+        for function, mine in self.functions:
+            replace_code(function, mine, OWNER)
 
     def end(self):
-        for function, code, mine in self.functions:
-            if function.__code__ is mine:  # else somebody else has replaced it
-                function.__code__ = code
+        restore_code(OWNER)
 
 
 # ---- Variables ----
@@ -417,7 +319,7 @@ class Probes(object):
         functions = [rest[0] for kind, *rest in lines if kind == "function"]
         interval = [float(rest[0]) for kind, *rest in lines if kind == "interval"]
         self.watcher, self.torch = Watcher(interval[0] if interval else 1.0), None
-        self.tool, self.replaced = None, []  # of sys.monitoring; of Trampolines
+        self.tool = None  # of sys.monitoring
         for kind, *rest in lines:
             if kind == "variable":
                 self.watcher.arm(rest[0])
@@ -442,7 +344,7 @@ class Probes(object):
             by_code[id(code)] = name
             self.times.append(Times(name))
             timer.arm(function, self.times[-1])
-        self.tool, self.replaced = getattr(timer, "tool", None), getattr(timer, "functions", [])
+        self.tool = getattr(timer, "tool", None)
         self.parts.append(timer)
 
     def begin(self):

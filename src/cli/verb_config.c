@@ -122,6 +122,13 @@ static void put_text(const struct config *config, unsigned key)
 	putchar('\n');
 }
 
+static void put_json_text(const char *text)
+{
+	CLEANUP(freep) char *quoted = to_json_quote(text);
+
+	fputs(quoted ? quoted : "null", stdout);
+}
+
 static void put_json_value(const struct config *config, unsigned key)
 {
 	char value[CONFIG_MAX_TEXT];
@@ -131,6 +138,8 @@ static void put_json_value(const struct config *config, unsigned key)
 		printf("null");
 	else if (config_keys[key]->type == CONFIG_SWITCH)
 		printf("%s", config->values[key].number != 0 ? "true" : "false");
+	else if (config_keys[key]->type == CONFIG_TEXT)
+		put_json_text(value);
 	else
 		printf("%s", value);
 }

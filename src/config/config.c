@@ -10,12 +10,17 @@
 static const char unset[] = "default";
 enum { PREFIX_BYTES = sizeof "probing." - 1 };
 
+static bool is_name(const char *full, const char *name, size_t n_name)
+{
+	const char *plain = full + PREFIX_BYTES;
+
+	return (strlen(full) == n_name && memcmp(full, name, n_name) == 0) ||
+	       (strlen(plain) == n_name && memcmp(plain, name, n_name) == 0);
+}
+
 static bool is_called(const struct config_key *key, const char *name, size_t n_name)
 {
-	const char *plain = key->name + PREFIX_BYTES;
-
-	return (strlen(key->name) == n_name && memcmp(key->name, name, n_name) == 0) ||
-	       (strlen(plain) == n_name && memcmp(plain, name, n_name) == 0);
+	return is_name(key->name, name, n_name) || (key->also && is_name(key->also, name, n_name));
 }
 
 int config_find(const char *name, size_t n_name)
@@ -64,8 +69,8 @@ void config_allowed(const struct config_key *key, char to[CONFIG_MAX_TEXT])
 {
 	char low[CONFIG_MAX_TEXT], high[CONFIG_MAX_TEXT];
 
-	if (key->type == CONFIG_SWITCH) {
-		snprintf(to, CONFIG_MAX_TEXT, "on or off");
+	if (key->type != CONFIG_NUMBER) {
+		snprintf(to, CONFIG_MAX_TEXT, "%s", key->type == CONFIG_SWITCH ? "on or off" : key->allowed);
 		return;
 	}
 	format_number(key->low, low);
@@ -90,6 +95,55 @@ static bool parse_switch(const char *text, double *ret)
 	return false;
 }
 
+/* ---- Texts ---- */
+
+bool config_is_dotted_name(const char *text, size_t n)
+{
+	bool begins = true;
+
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)text[i];
+		bool is_digit = c >= '0' && c <= '9';
+
+		if (c == '.' && !begins) {
+			begins = true;
+			continue;
+		}
+		if (c < 0x80 && c != '_' && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') &&
+		    !(is_digit && !begins))
+			return false;
+		begins = false;
+	}
+	return n > 0 && n <= CONFIG_MAX_NAME && !begins;
+}
+
+bool config_is_list(const char *text, bool (*is_one)(const char *text, size_t n))
+{
+	for (;;) {
+		size_t n = strcspn(text, ",");
+
+		if (!is_one(text, n))
+			return false;
+		if (text[n] == '\0')
+			return true;
+		text += n + 1;
+	}
+}
+
+/* Without control characters, which no key needs: it is printed in lists of lines. */
+static bool take_text(const struct config_key *key, const char *text, struct config_value *ret)
+{
+	size_t n = strlen(text);
+
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+			return false;
+	if (n == 0 || n >= CONFIG_MAX_TEXT || !key->is_valid(text))
+		return false;
+	memcpy(ret->text, text, n + 1);
+	return true;
+}
+
 static int no_such_key(const char *name, size_t n_name, char why[CONFIG_MAX_WHY])
 {
 	size_t n = (size_t)snprintf(why, CONFIG_MAX_WHY, "there is no key %.*s: the keys are",
@@ -107,6 +161,18 @@ static int no_such_value(const struct config_key *key, const char *text, char wh
 	config_allowed(key, allowed);
 	snprintf(why, CONFIG_MAX_WHY, "%s cannot be '%.64s': it is %s, or default", key->name, text, allowed);
 	return -EINVAL;
+}
+
+static bool take_value(const struct config_key *key, const char *text, struct config_value *ret)
+{
+	switch (key->type) {
+	case CONFIG_SWITCH:
+		return parse_switch(text, &ret->number);
+	case CONFIG_NUMBER:
+		return config_parse_number(text, &ret->number) && ret->number >= key->low && ret->number <= key->high;
+	default:
+		return take_text(key, text, ret);
+	}
 }
 
 int config_assign(struct config *config, const char *assignment, char why[CONFIG_MAX_WHY])
@@ -127,9 +193,7 @@ int config_assign(struct config *config, const char *assignment, char why[CONFIG
 	text = is + 1;
 	if (strcmp(text, unset) == 0)
 		value.is_set = false;
-	else if (key->type == CONFIG_SWITCH ? !parse_switch(text, &value.number)
-					    : !config_parse_number(text, &value.number) || value.number < key->low ||
-						      value.number > key->high)
+	else if (!take_value(key, text, &value))
 		return no_such_value(key, text, why);
 	if (key->off_is_final && !config_is_on(config, key) && (!value.is_set || value.number != 0)) {
 		snprintf(why, CONFIG_MAX_WHY, "%s is off, and stays off until the process ends", key->name);
@@ -154,6 +218,8 @@ void config_format(const struct config *config, unsigned key, char to[CONFIG_MAX
 
 	if (!value->is_set)
 		snprintf(to, CONFIG_MAX_TEXT, "%s", unset);
+	else if (config_keys[key]->type == CONFIG_TEXT)
+		snprintf(to, CONFIG_MAX_TEXT, "%s", value->text);
 	else if (config_keys[key]->type == CONFIG_SWITCH)
 		snprintf(to, CONFIG_MAX_TEXT, "%s", value->number != 0 ? "on" : "off");
 	else
@@ -174,4 +240,11 @@ bool config_number(const struct config *config, const struct config_key *key, do
 	if (value->is_set)
 		*ret = value->number;
 	return value->is_set;
+}
+
+const char *config_text(const struct config *config, const struct config_key *key)
+{
+	const struct config_value *value = value_of(config, key);
+
+	return value->is_set ? value->text : NULL;
 }

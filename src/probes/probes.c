@@ -48,37 +48,16 @@ static int check_scalar(const struct parse *in, const yaml_node_t *node, const c
 
 /* ---- Names ---- */
 
-/* Words of letters, digits and _, joined by dots. Other alphabets pass; Python decides. */
-static bool is_dotted_name(const char *text, size_t n)
-{
-	bool begins = true;
-
-	for (size_t i = 0; i < n; i++) {
-		unsigned char c = (unsigned char)text[i];
-		bool is_digit = c >= '0' && c <= '9';
-
-		if (c == '.' && !begins) {
-			begins = true;
-			continue;
-		}
-		if (c < 0x80 && c != '_' && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') &&
-		    !(is_digit && !begins))
-			return false;
-		begins = false;
-	}
-	return n > 0 && n <= PROBES_MAX_NAME && !begins;
-}
-
 static bool is_function(const char *text)
 {
-	return is_dotted_name(text, strlen(text));
+	return config_is_dotted_name(text, strlen(text));
 }
 
 static bool is_variable(const char *text)
 {
 	const char *at = strchr(text, '@');
 
-	return at && is_dotted_name(text, (size_t)(at - text)) && !memchr(text, '.', (size_t)(at - text)) &&
+	return at && config_is_dotted_name(text, (size_t)(at - text)) && !memchr(text, '.', (size_t)(at - text)) &&
 	       is_function(at + 1);
 }
 

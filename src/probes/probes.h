@@ -14,7 +14,7 @@
 enum {
 	PROBES_MAX_BYTES = 1 << 20, /* of a file */
 	PROBES_MAX_NAMES = 256,     /* of each kind */
-	PROBES_MAX_NAME = 255,      /* bytes */
+	PROBES_MAX_NAME = CONFIG_MAX_NAME,
 	PROBES_WHY_BYTES = 512,
 };
 

@@ -327,8 +327,11 @@ static bool claim(uint64_t *sequence, uint64_t number)
 
 uint64_t ring_append(struct ring *ring, const struct ring_value *values)
 {
-	uint64_t time_ns = clock_ns(CLOCK_MONOTONIC);
+	return ring_append_at(ring, clock_ns(CLOCK_MONOTONIC), values);
+}
 
+uint64_t ring_append_at(struct ring *ring, uint64_t time_ns, const struct ring_value *values)
+{
 	for (int i = 0; i < MAX_TRIES; i++) {
 		uint64_t number = __atomic_fetch_add(&ring->header->head, 1, __ATOMIC_RELAXED);
 		uint64_t slot = number % ring->n_rows;

@@ -84,6 +84,9 @@ int ring_remove(const struct ring *ring, int folder);
 #define RING_DROPPED UINT64_MAX
 uint64_t ring_append(struct ring *ring, const struct ring_value *values);
 
+/* ring_append_at - the same with another time, CLOCK_MONOTONIC in ns: for a caller that has just read that clock. */
+uint64_t ring_append_at(struct ring *ring, uint64_t time_ns, const struct ring_value *values);
+
 /* ring_count_unfit - count values that the caller could not even make a struct ring_value of. */
 void ring_count_unfit(struct ring *ring, uint64_t n);
 

@@ -75,6 +75,36 @@ static void what_is_wrong_says_what_is_allowed(void **state)
 	assert_memory_equal(&config, &before, sizeof config);
 }
 
+static void texts_are_checked(void **state)
+{
+	struct config config = { 0 };
+	char longest[CONFIG_MAX_TEXT + 16];
+
+	(void)state;
+	assert_null(config_text(&config, &config_trace));
+	assert_int_equal(config_assign(&config, "trace=train.step,Net.forward,\xc3\xa4.b", why), 0);
+	assert_string_equal(config_text(&config, &config_trace), "train.step,Net.forward,\xc3\xa4.b");
+	assert_string_equal(format(&config, "probing.trace"), "train.step,Net.forward,\xc3\xa4.b");
+	for (const char *const *bad =
+		     (const char *const[]){ "trace=", "trace=a,", "trace=,a", "trace=a,,b", "trace=a b", "trace=a.",
+					    "trace=1a", "trace=a\n", "trace=a;b", NULL };
+	     *bad; bad++) {
+		assert_int_equal(config_assign(&config, *bad, why), -EINVAL);
+		assert_non_null(strstr(why, "it is names of functions with commas between them"));
+	}
+	memset(longest, 'a', sizeof longest);
+	memcpy(longest, "trace=", 6);
+	for (size_t i = 100; i < sizeof longest; i += 100)
+		longest[i] = ',';
+	longest[6 + CONFIG_MAX_TEXT - 1] = '\0';
+	assert_int_equal(config_assign(&config, longest, why), 0);
+	longest[6 + CONFIG_MAX_TEXT - 1] = 'a';
+	longest[6 + CONFIG_MAX_TEXT] = '\0';
+	assert_int_equal(config_assign(&config, longest, why), -EINVAL);
+	assert_int_equal(config_assign(&config, "trace=default", why), 0);
+	assert_null(config_text(&config, &config_trace));
+}
+
 static void eval_stays_off(void **state)
 {
 	struct config config = { 0 };
@@ -95,6 +125,8 @@ static void each_key_is_documented(void **state)
 		assert_int_equal(config_find(config_keys[i]->name, strlen(config_keys[i]->name)), (int)i);
 		assert_true(strncmp(config_keys[i]->name, "probing.", 8) == 0);
 		assert_true(strlen(config_keys[i]->doc) > 20 && config_keys[i]->by_default);
+		assert_true(config_keys[i]->type != CONFIG_TEXT ||
+			    (config_keys[i]->allowed && config_keys[i]->is_valid));
 	}
 }
 
@@ -103,6 +135,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(values_are_kept_and_formatted),
 		cmocka_unit_test(what_is_wrong_says_what_is_allowed),
+		cmocka_unit_test(texts_are_checked),
 		cmocka_unit_test(eval_stays_off),
 		cmocka_unit_test(each_key_is_documented),
 	};
