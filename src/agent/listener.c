@@ -645,10 +645,10 @@ static void accept_all(void)
 
 static int time_out(void)
 {
-	bool has_job = on.owner || on.is_disarming (int)sampler_tick_ms()|| on.is_applying;
+	bool has_job = on.owner || on.is_disarming || on.is_applying;
 
 	if (on.ticks && !has_job)
-		return SAMPLER_TICK_MS;
+		return (int)sampler_tick_ms();
 	if (!has_job)
 		return -1;
 	return on.n_looks++ < FAST_LOOKS ? FAST_MS : SLOW_MS;

@@ -80,6 +80,7 @@ static int check_pages(struct check *check)
 /* Each query counts damaged rows. */
 static const struct question {
 	const char *sql, *what; /* text after the number */
+	const char *table;      /* older files lack it; NULL: none does */
 } questions[] = {
 	/* a recorder killed before its first transaction leaves empty tables */
 	{ "SELECT NOT EXISTS (SELECT 1 FROM run) AND (EXISTS (SELECT 1 FROM stack_total) OR EXISTS (SELECT 1 FROM process) OR"
@@ -114,6 +115,10 @@ static const struct question {
 	  " GROUP BY 1, 2, 3) WHERE CASE WHEN EXISTS (SELECT 1 FROM run WHERE mode = 'imported') THEN n < 0 OR weight < 0"
 	  " ELSE n <> 0 OR weight <> 0 END",
 	  "totals are not the sums of their samples" },
+	{ "SELECT count(*) FROM row_block WHERE row_table NOT IN (SELECT row_table FROM row_table)",
+	  "blocks of rows belong to a ring that is not there", "row_table" },
+	{ "SELECT count(*) FROM row_block WHERE row_block_error(rows, data) IS NOT NULL", "blocks of rows are damaged",
+	  "row_block" },
 	{ "SELECT (SELECT value FROM counter WHERE name = 'samples') IS NOT NULL AND"
 	  " (SELECT value FROM counter WHERE name = 'samples')"
 	  " <> (SELECT count(*) FROM sample) + coalesce((SELECT value FROM counter WHERE name = 'dropped'), 0)",
@@ -125,6 +130,9 @@ static int ask(struct check *check, const struct question *question)
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *row = NULL;
 	int code;
 
+	if (question->table && sqlite3_table_column_metadata(check->db, "main", question->table, NULL, NULL, NULL, NULL,
+							     NULL, NULL) != SQLITE_OK)
+		return 0;
 	code = sqlite3_prepare_v2(check->db, question->sql, -1, &row, NULL);
 	if (code == SQLITE_OK)
 		code = sqlite3_step(row);

@@ -249,6 +249,8 @@ static int fill_from(struct copy *copy, struct source *source)
 		r = copy_gpu(copy, source);
 	if (r >= 0)
 		r = copy_metrics(copy, source);
+	if (r >= 0)
+		r = copy_program_rows(copy, source);
 	return r;
 }
 

@@ -67,6 +67,8 @@ int copy_gpu(struct copy *copy, struct source *source);
 
 /* copy_metrics.c: rows of metrics but process_usage and machine_usage; after its processes have numbers. */
 int copy_metrics(struct copy *copy, struct source *source);
+/* copy_rows.c: rows that programs wrote; after its processes have numbers. */
+int copy_program_rows(struct copy *copy, struct source *source);
 
 /* pids.c: choose the numbers of its processes; before anything else of the source is copied. */
 int merge_numbers(struct copy *copy, struct source *source);

@@ -72,6 +72,44 @@ int catalogue_execute(sqlite3 *db, const char *sql)
 	return code != SQLITE_OK ? code : again;
 }
 
+/* A column of a program's table may have any name. */
+static bool is_plain(const char *name)
+{
+	return name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")] == '\0';
+}
+
+/* Column lines of the declaration; NULL: out of memory. */
+static char *column_lines(const struct catalogue_table *table)
+{
+	sqlite3_str *lines = sqlite3_str_new(NULL);
+
+	for (size_t i = 0; i < table->n_columns; i++) {
+		const struct catalogue_column *column = &table->columns[i];
+
+		sqlite3_str_appendf(
+			lines, is_plain(column->name) ? "  %w %s%s%s -- %s%s%s%s\n" : "  \"%w\" %s%s%s -- %s%s%s%s\n",
+			column->name, column->type, column->not_null ? " NOT NULL" : "",
+			i + 1 < table->n_columns ? "," : "", column->unit ? "[" : "", column->unit ? column->unit : "",
+			column->unit ? "] " : "", column->doc);
+	}
+	return sqlite3_str_finish(lines);
+}
+
+int catalogue_create_virtual(sqlite3 *db, const struct catalogue_table *table, const char *module)
+{
+	char *lines = column_lines(table), *sql = NULL;
+	int code = SQLITE_NOMEM;
+
+	if (lines)
+		sql = sqlite3_mprintf("CREATE VIRTUAL TABLE \"%w\".\"%w\" USING %s( -- %s\n%s)", table->schema,
+				      table->name, module, table->doc, lines);
+	if (sql)
+		code = catalogue_execute(db, sql);
+	sqlite3_free(sql);
+	sqlite3_free(lines);
+	return code;
+}
+
 bool catalogue_is_recording(sqlite3 *db)
 {
 	return catalogue_ask(db,

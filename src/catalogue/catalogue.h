@@ -56,6 +56,12 @@ const struct catalogue_column *catalogue_find_column(const struct catalogue_tabl
 int catalogue_declare(sqlite3 *db, const struct catalogue_table *table);
 
 /*
+ * catalogue_create_virtual - create a virtual table, whose statement has the description of each column as a comment.
+ * @module: its arguments are the columns. Its schema is attached. Returns SQLite's code.
+ */
+int catalogue_create_virtual(sqlite3 *db, const struct catalogue_table *table, const char *module);
+
+/*
  * catalogue_execute - run statements that make something temporary, or in an attached database of
  * memory, whether or not the connection is query_only. Returns SQLite's result code.
  */
@@ -75,5 +81,7 @@ bool catalogue_is_recording(sqlite3 *db);
  * Call once for a connection. Returns SQLite's result code; the message is the connection's.
  */
 int catalogue_register(sqlite3 *db);
+
+#include "src/catalogue/program_table.h"
 
 #endif

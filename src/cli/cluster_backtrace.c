@@ -444,5 +444,6 @@ const struct verb cluster_verb_backtrace = {
 	.name = "backtrace",
 	.aliases = "bt dump",
 	.summary = "where all ranks are: one tree, the odd ones first",
+	.argp = &argp,
 	.run = run_cluster_backtrace,
 };

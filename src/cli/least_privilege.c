@@ -165,6 +165,9 @@ static const struct call_rule recording[] = {
 #ifdef __NR_faccessat2
 	ALLOW(faccessat2),
 #endif
+#ifdef __NR_openat2 /* folders of rings, within the file system that a process sees */
+	ALLOW(openat2),
+#endif
 	/* Waiting, signals, time. */
 	ALLOW(epoll_create1), ALLOW(epoll_ctl), ALLOW(timerfd_create), ALLOW(timerfd_settime), ALLOW(timerfd_gettime),
 	ALLOW(signalfd4), ALLOW(eventfd2), ALLOW(pselect6), ALLOW(nanosleep), ALLOW(rt_sigtimedwait), ALLOW(rt_sigpending),

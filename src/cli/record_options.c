@@ -29,6 +29,7 @@ enum {
 	KEY_METRICS,
 	KEY_BACKGROUND,
 	KEY_DISTINCT,
+	KEY_NO_ROWS
 };
 
 /* clang-format off */
@@ -92,6 +93,8 @@ static const struct argp_option option_list[] = {
 	  "Return once recording has begun: print the recorder's PID and file, and go on in a process of its own, with "
 	  "messages in OUT.log; SIGTERM to that PID ends it", 0 },
 	{ "distinct", KEY_DISTINCT, NULL, OPTION_HIDDEN, NULL, 0 },
+	{ "no-rows", KEY_NO_ROWS, NULL, 0,
+	  "Do not store the rows that the program writes with probing.log, event, step, span and ExternalTable", 0 },
 	{ "quiet", 'q', NULL, 0, "Print errors only", 0 },
 	{ "no-summary", KEY_NO_SUMMARY, NULL, OPTION_HIDDEN, NULL, 0 },
 	{ 0 },
@@ -368,6 +371,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case KEY_NO_SYMBOLS:
 		options->pipeline.no_symbols = true;
+		return 0;
+	case KEY_NO_ROWS:
+		options->pipeline.rows = false;
 		return 0;
 	case KEY_METRICS:
 		options->pipeline.metrics_ns =

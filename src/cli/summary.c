@@ -202,6 +202,27 @@ static void print_agent(const struct capture_counts *captured)
 			(unsigned long long)captured->n_refused, captured->n_refused > 1 ? "s have" : " has");
 }
 
+/* Rows that the program wrote, and those that came too fast. */
+static void print_rows(const struct pipeline_rows *rows)
+{
+	char count[32];
+
+	if (rows->n_names == 0)
+		return;
+	format_count(rows->n_rows, count);
+	cli_say("%s row%s of ", count, rows->n_rows == 1 ? "" : "s");
+	for (size_t i = 0; i < rows->n_names; i++)
+		cli_say("%s%s", i > 0 ? ", " : "", rows->names[i]);
+	if (rows->n_names_in_all > rows->n_names)
+		cli_say(" and %zu more tables", rows->n_names_in_all - rows->n_names);
+	if (rows->n_lost > 0) {
+		format_count(rows->n_lost, count);
+		cli_say("; %s lost: the program wrote them faster than they were read (larger rings: ExternalTable(..., rows=N))",
+			count);
+	}
+	fputc('\n', stderr);
+}
+
 void summary_print(const struct summary *summary)
 {
 	const struct pipeline_counts *counts = &summary->counts;
@@ -234,6 +255,7 @@ void summary_print(const struct summary *summary)
 			(unsigned long long)counts->of_32_bit);
 	if (counts->limited.n_places > 0)
 		print_limited(&counts->limited);
+	print_rows(&summary->rows);
 	print_confinement(summary);
 	if (summary->captured.lost_looks > 0)
 		print_lost_looks(&summary->captured);

@@ -23,6 +23,7 @@ struct summary {
 	struct pipeline_name_troubles names;
 	struct pipeline_cfi_troubles cfi;
 	const char *gpu_trouble; /* why a machine with a GPU driver has no rows of GPUs; NULL: it has. Borrowed. */
+	struct pipeline_rows rows;
 	int restrict_error;      /* see struct recording */
 };
 

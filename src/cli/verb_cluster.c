@@ -101,5 +101,6 @@ static int run_cluster(int argc, char **argv)
 const struct verb verb_cluster = {
 	.name = "cluster",
 	.summary = "look at all ranks of a distributed job",
+	.argp = &argp,
 	.run = run_cluster,
 };

@@ -230,6 +230,7 @@ static int finish(const struct record_options *options, struct recording *record
 	pipeline_read_name_troubles(recording->pipeline, &summary.names);
 	pipeline_read_cfi_troubles(recording->pipeline, &summary.cfi);
 	summary.gpu_trouble = pipeline_gpu_trouble(recording->pipeline);
+	pipeline_read_rows(recording->pipeline, &summary.rows);
 	pipeline_read_counts(recording->pipeline, &summary.counts); /* some may have gone at the very end */
 	if (r < 0)
 		return fail_stopped(options->path, r);
@@ -392,7 +393,7 @@ static int run_record(int argc, char **argv)
 {
 	struct record_options options = {
 		.capture = { .hz = DEFAULT_HZ, .stack_bytes = SAMPLE_STACK_BYTES },
-		.pipeline = { .metrics_ns = 1000000000 },
+		.pipeline = { .metrics_ns = 1000000000, .rows = true },
 	};
 	struct recording recording = { .background.report = -1 };
 	CLEANUP(tracepoint_freep) struct tracepoint *tracepoint = NULL;

@@ -289,48 +289,12 @@ static bool has_schema(sqlite3 *db, const char *schema)
 	return sqlite3_db_filename(db, schema) != NULL;
 }
 
-/* A column of a ring may have any name. */
-static bool is_plain(const char *name)
-{
-	return name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")] == '\0';
-}
-
-/* Column lines of the declaration; NULL: out of memory. */
-static char *column_lines(const struct catalogue_table *table)
-{
-	sqlite3_str *lines = sqlite3_str_new(NULL);
-
-	for (size_t i = 0; i < table->n_columns; i++) {
-		const struct catalogue_column *column = &table->columns[i];
-
-		sqlite3_str_appendf(
-			lines, is_plain(column->name) ? "  %w %s%s%s -- %s%s%s%s\n" : "  \"%w\" %s%s%s -- %s%s%s%s\n",
-			column->name, column->type, column->not_null ? " NOT NULL" : "",
-			i + 1 < table->n_columns ? "," : "", column->unit ? "[" : "", column->unit ? column->unit : "",
-			column->unit ? "] " : "", column->doc);
-	}
-	return sqlite3_str_finish(lines);
-}
-
-static int create(struct live *live, const struct catalogue_table *described, const char *module_name)
-{
-	char *lines = described ? column_lines(described) : NULL;
-	int r = -ENOMEM;
-
-	if (lines)
-		r = execute(live->db,
-			    sqlite3_mprintf("CREATE VIRTUAL TABLE \"%w\".\"%w\" USING %s( -- %s\n%s)",
-					    described->schema, described->name, module_name, described->doc, lines));
-	sqlite3_free(lines);
-	return r;
-}
-
 /* @module_name: of this place only. */
 static int put_place(struct live *live, const struct live_place *from, const char *module_name)
 {
 	struct live_place *place = &live->places[live->n_places++];
 	const struct catalogue_table *described;
-	int r = 0;
+	int code, r = 0;
 
 	*place = *from;
 	described = describe(place);
@@ -340,7 +304,10 @@ static int put_place(struct live *live, const struct live_place *from, const cha
 		return -ENOMEM;
 	if (!has_schema(live->db, described->schema))
 		r = execute(live->db, sqlite3_mprintf("ATTACH ':memory:' AS \"%w\"", described->schema));
-	return r < 0 ? r : create(live, described, module_name);
+	if (r < 0)
+		return r;
+	code = catalogue_create_virtual(live->db, described, module_name);
+	return code == SQLITE_OK ? 0 : code == SQLITE_NOMEM ? -ENOMEM : -EINVAL;
 }
 
 static int put_table(struct live *live, const struct live_table *table)

@@ -20,16 +20,13 @@
 #include "base/util.h"
 #include "src/live/tables.h"
 #include "src/ring/ring.h"
+#include "src/rows/rows.h"
 
 enum {
 	MAX_FILES = 256,
-	MAX_TABLE_COLUMNS = 512,
 	MAX_VALUES = 1 << 25, /* of a table, 1 GB of memory */
 	MAX_SENTENCE = 512,
-	MAX_ENVIRONMENT = 1 << 20,
 };
-
-static const char schema[] = "python";
 
 /* A file, open. */
 struct ring_files {
@@ -41,39 +38,6 @@ struct ring_files {
 };
 
 /* ---- The folder ---- */
-
-/* A number of a line of /proc/PID/status; @is_last: the last one of the line. */
-static long status_number(const char *status, const char *key, int skip, bool is_last, long otherwise)
-{
-	const char *at = proc_status_value(status, key);
-	long value = otherwise;
-	char *end;
-
-	for (int i = 0; at && (is_last || i <= skip); i++) {
-		long next = strtol(at, &end, 10);
-
-		if (end == at || *at == '\n')
-			break;
-		value = next;
-		at = *end == '\n' ? NULL : end;
-	}
-	return value;
-}
-
-/* $PROBING_DATA_DIR of the process. Owned by the caller; NULL: it has none, or it cannot be read. */
-static char *parent_of_process(pid_t pid)
-{
-	static const char variable[] = "PROBING_DATA_DIR=";
-	CLEANUP(freep) char *text = NULL;
-	size_t n;
-
-	if (live_read_file(pid, "environ", MAX_ENVIRONMENT, &text, &n) < 0)
-		return NULL;
-	for (const char *at = text; at < text + n; at += strlen(at) + 1)
-		if (strncmp(at, variable, sizeof variable - 1) == 0)
-			return at[sizeof variable - 1] == '/' ? strdup(at + sizeof variable - 1) : NULL;
-	return NULL;
-}
 
 static void note_refusal(struct live *live, int error, const char *parent, uid_t uid)
 {
@@ -89,23 +53,12 @@ static void note_refusal(struct live *live, int error, const char *parent, uid_t
 
 static int find_running(struct live *live, int *ret)
 {
-	pid_t pid = live->options.pid;
-	CLEANUP(freep) char *status = NULL;
-	CLEANUP(freep) char *parent = parent_of_process(pid);
-	CLEANUP(closep) int root = -1;
-	char path[PROC_PATH_BYTES];
-	uid_t uid;
+	CLEANUP(rows_place_done) struct rows_place place = { 0 };
 	int r;
 
-	if (live_read_file(pid, "status", 1 << 16, &status, NULL) < 0)
-		return -ENOENT;
-	uid = (uid_t)status_number(status, "Uid", 1, false, (long)geteuid());
-	proc_path(pid, "root", path);
-	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC); /* no permission: it is probably ours */
-	r = ring_folder_find(root, parent ? parent : RING_PARENT, uid,
-			     (pid_t)status_number(status, "NSpid", 0, true, pid), ring_start_time(pid), ret);
+	r = rows_open_folder(live->options.pid, &place, ret);
 	if (r < 0)
-		note_refusal(live, r, parent ? parent : RING_PARENT, uid);
+		note_refusal(live, r, place.parent ? place.parent : RING_PARENT, place.uid);
 	return r;
 }
 
@@ -210,75 +163,17 @@ static int compare_files(const void *a, const void *b)
 
 /* ---- Tables ---- */
 
-/* A name that no table of ours has, and SQLite has not reserved. Owned by the caller. */
-static char *table_name(const char *name)
-{
-	const char *before = sqlite3_strnicmp(name, "sqlite_", 7) == 0 ? "_" : "";
-	char *made;
-
-	return asprintf(&made, "%s%s%s", before, name, catalogue_find(schema, name) ? "_" : "") < 0 ? NULL : made;
-}
-
-static const char *type_name(enum ring_type type)
-{
-	return type == RING_INTEGER ? "INTEGER" : type == RING_REAL ? "REAL" : type == RING_TEXT ? "TEXT" : "ANY";
-}
-
-static int add_column(struct catalogue_column *columns, size_t *n_columns, const char *name, enum ring_type type,
-		      uint16_t *ret)
-{
-	const char *after = sqlite3_stricmp(name, "timestamp") == 0 || sqlite3_stricmp(name, "time_ns") == 0 ? "_" : "";
-	char *made;
-
-	if (asprintf(&made, "%s%s", name, after) < 0)
-		return -ENOMEM;
-	for (size_t i = 0; i < *n_columns; i++)
-		if (sqlite3_stricmp(columns[i].name, made) == 0) {
-			if (strcmp(columns[i].type, type_name(type)) != 0)
-				columns[i].type = "ANY";
-			*ret = (uint16_t)i;
-			free(made);
-			return 0;
-		}
-	if (*n_columns == MAX_TABLE_COLUMNS) {
-		*ret = UINT16_MAX;
-		free(made);
-		return 0;
-	}
-	columns[*n_columns] = (struct catalogue_column){ .name = made, .type = type_name(type), .doc = "" };
-	*ret = (uint16_t)(*n_columns)++;
-	return 0;
-}
-
-static const struct catalogue_column first = {
-	.name = "timestamp",
-	.type = "REAL",
-	.unit = "seconds since 1970",
-	.doc = "when the row was appended",
-	.not_null = true,
-};
-static const struct catalogue_column last = {
-	.name = "time_ns",
-	.type = "INTEGER HIDDEN",
-	.unit = "ns",
-	.doc = "the same, CLOCK_MONOTONIC",
-};
-
 static int make_columns(struct ring_files *files, size_t n_files, struct live_ring *ret)
 {
-	struct catalogue_column *columns = calloc(MAX_TABLE_COLUMNS + 1, sizeof *columns);
-	int r = columns ? 0 : -ENOMEM;
+	int r;
 
-	if (r < 0)
-		return r;
-	columns[0] = first;
-	ret->described.columns = columns;
-	ret->described.n_columns = 1;
+	r = program_table_begin(files[0].name, &ret->described);
 	for (size_t i = 0; i < n_files; i++)
 		for (size_t j = 0; j < files[i].snapshot.n_columns && r == 0; j++)
-			r = add_column(columns, &ret->described.n_columns, files[i].snapshot.columns[j].name,
-				       files[i].snapshot.columns[j].type, &files[i].columns[j]);
-	columns[ret->described.n_columns++] = last;
+			r = program_table_add(&ret->described, files[i].snapshot.columns[j].name,
+					      rows_type_name(files[i].snapshot.columns[j].type), &files[i].columns[j]);
+	if (r == 0)
+		program_table_end(&ret->described);
 	return r;
 }
 
@@ -300,9 +195,7 @@ static int make_tables(struct live_rings *rings)
 			return r;
 		table = &rings->tables[rings->n_tables++];
 		*table = (struct live_ring){ .files = rings->files + i, .n_files = n };
-		table->described = (struct catalogue_table){ .schema = schema, .doc = "", .kind = CATALOGUE_VIRTUAL };
-		table->described.name = table_name(rings->files[i].name);
-		r = table->described.name ? make_columns(rings->files + i, n, table) : -ENOMEM;
+		r = make_columns(rings->files + i, n, table);
 	}
 	return r;
 }
@@ -329,14 +222,8 @@ int live_rings_find(struct live *live, bool has_ended, struct live_rings *ret)
 
 void live_rings_done(struct live_rings *rings)
 {
-	for (size_t i = 0; i < rings->n_tables; i++) {
-		struct catalogue_table *described = &rings->tables[i].described;
-
-		for (size_t j = 1; j + 1 < described->n_columns; j++)
-			free((char *)(uintptr_t)described->columns[j].name);
-		free((struct catalogue_column *)(uintptr_t)described->columns);
-		free((char *)(uintptr_t)described->name);
-	}
+	for (size_t i = 0; i < rings->n_tables; i++)
+		program_table_done(&rings->tables[i].described);
 	for (size_t i = 0; i < rings->n_files; i++)
 		close(rings->files[i].fd);
 	free(rings->tables);
@@ -380,21 +267,23 @@ static void put_value(struct live_rows *rows, const struct ring_value *value)
 }
 
 static void put_row(struct live_rows *rows, const struct live_ring *ring, const struct ring_snapshot *snapshot,
-		    const struct place_of_row *at)
+		    const struct place_of_row *at, pid_t pid)
 {
 	const struct ring_files *file = &ring->files[at->file];
-	struct ring_value values[MAX_TABLE_COLUMNS] = { 0 };
+	struct ring_value values[PROGRAM_MAX_COLUMNS] = { 0 };
 
 	for (size_t i = 0; i < snapshot->n_columns && i < file->snapshot.n_columns; i++)
 		if (file->columns[i] < ring->described.n_columns)
 			ring_cell(snapshot, at->row, i, &values[file->columns[i]]);
 	live_real(rows, ((double)at->time_ns + (double)snapshot->realtime_offset_ns) / 1e9);
-	for (size_t i = 1; i + 1 < ring->described.n_columns; i++)
+	for (size_t i = 1; i + PROGRAM_N_HIDDEN < ring->described.n_columns; i++)
 		put_value(rows, &values[i]);
 	live_integer(rows, (int64_t)at->time_ns);
+	live_integer(rows, pid);
 }
 
-static int put_rows(struct live_rows *rows, const struct live_ring *ring, const struct ring_snapshot *snapshots)
+static int put_rows(struct live_rows *rows, const struct live_ring *ring, const struct ring_snapshot *snapshots,
+		    pid_t pid)
 {
 	CLEANUP(freep) struct place_of_row *order = NULL;
 	size_t n = 0;
@@ -411,7 +300,7 @@ static int put_rows(struct live_rows *rows, const struct live_ring *ring, const 
 	if (ring->n_files > 1)
 		qsort(order, n, sizeof *order, older_first);
 	for (size_t i = 0; i < n; i++)
-		put_row(rows, ring, &snapshots[order[i].file], &order[i]);
+		put_row(rows, ring, &snapshots[order[i].file], &order[i], pid);
 	return 0;
 }
 
@@ -482,7 +371,7 @@ int live_ring_read(struct live *live, const struct live_ring *ring, struct live_
 	for (size_t i = 0; i < ring->n_files && r == 0; i++)
 		r = read_file_rows(live, &ring->files[i], &snapshots[i]);
 	if (r == 0)
-		r = put_rows(rows, ring, snapshots);
+		r = put_rows(rows, ring, snapshots, live->options.pid);
 	if (r == 0)
 		note_losses(live, ring, snapshots);
 	for (size_t i = 0; snapshots && i < ring->n_files; i++)

@@ -29,6 +29,12 @@ void batch_clear(struct batch *batch)
 		free(batch->frames[i].name);
 	for (size_t i = 0; i < batch->n_dumps; i++)
 		closep(&batch->dumps[i].fd);
+	for (size_t i = 0; i < batch->n_row_tables; i++) {
+		free(batch->row_tables[i].name);
+		free(batch->row_tables[i].columns);
+	}
+	for (size_t i = 0; i < batch->n_rows; i++)
+		free(batch->rows[i].rows.at);
 #define X(type, name) batch->n_##name = 0;
 	BATCH_ARRAYS(X)
 #undef X

@@ -82,6 +82,21 @@ struct new_metric {
 	size_t first, n;
 };
 
+/* A ring that is new. */
+struct new_row_table {
+	struct row_table_row row;
+	char *name; /* and the columns, one after the other: owned */
+	struct row_column_row *columns;
+};
+
+/* New rows of a ring, and what it has lost so far. */
+struct new_rows {
+	int64_t row_table;
+	struct row_bytes rows; /* owned */
+	struct row_losses losses;
+	bool has_new_losses;
+};
+
 #define BATCH_ARRAYS(X)                                                                                                \
 	X(struct new_module, modules)                                                                                  \
 	X(struct new_program, programs)                                                                                \
@@ -99,7 +114,9 @@ struct new_metric {
 	X(struct machine_usage_row, machine_usages)                                                                    \
 	X(struct new_metric, metrics)                                                                                  \
 	X(struct metric_value, metric_values)                                                                          \
-	X(char, metric_text)
+	X(char, metric_text)                                                                                           \
+	X(struct new_row_table, row_tables)                                                                            \
+	X(struct new_rows, rows)
 
 struct batch {
 #define X(type, name)                                                                                                  \

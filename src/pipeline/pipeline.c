@@ -85,6 +85,7 @@ void pipeline_free(struct pipeline *pipeline)
 		return;
 	stop_writer(pipeline);
 	batch_free(pipeline->batch);
+	pipeline_rows_done(pipeline);
 	intern_done(&pipeline->intern);
 	filter_done(&pipeline->filter);
 	thread_names_done(&pipeline->thread_names);
@@ -218,6 +219,8 @@ int pipeline_flush(struct pipeline *pipeline)
 		r = pipeline_put_changed(pipeline);
 	if (r >= 0)
 		r = pipeline_take_metrics(pipeline, monotonic_ns());
+	if (r >= 0)
+		r = pipeline_take_rows(pipeline, monotonic_ns(), false);
 	if (r < 0)
 		return r;
 	if (batch_is_empty(pipeline->batch))
@@ -313,7 +316,9 @@ int pipeline_finish(struct pipeline *pipeline, const struct pipeline_counter *co
 	processes_seek_ended(&pipeline->processes);
 	for (size_t i = 0; i < pipeline->n_threads; i++)
 		pipeline->threads[i].next_name_ns = 0; /* read the final names */
-	r = pipeline_flush(pipeline);
+	r = pipeline_take_rows(pipeline, monotonic_ns(), true);
+	if (r >= 0)
+		r = pipeline_flush(pipeline);
 	ended_ns = realtime_ns(); /* the time after this is the recorder's own: it still resolves names */
 	if (error < 0)
 		r = error;

@@ -63,6 +63,7 @@ struct pipeline_options {
 	/* Its records go into a table; borrowed, outlives the pipeline. NULL: there is none. */
 	const struct tracepoint *tracepoint;
 	uint64_t metrics_ns; /* period of process_usage and machine_usage; 0: they get no rows */
+	bool rows;           /* store the rows that programs write (src/rows) */
 	bool is_sparse;      /* samples are sparse: search for interpreters between them, too */
 	enum capture_mode mode;
 	bool async;         /* put the asyncio tasks into stacks, in whose course they ran */
@@ -163,6 +164,16 @@ void pipeline_read_counts(const struct pipeline *pipeline, struct pipeline_count
 
 /* The first Python: version, or why it could not be read; "" none. Borrowed. */
 const char *pipeline_python(const struct pipeline *pipeline);
+
+/* Rows that programs wrote (rows.c). */
+struct pipeline_rows {
+	uint64_t n_rows;
+	size_t n_rings;
+	uint64_t n_lost;                /* evicted before they were read */
+	size_t n_names, n_names_in_all; /* of tables */
+	const char *names[8];           /* the first of them, in the order in which they were found; borrowed */
+};
+void pipeline_read_rows(const struct pipeline *pipeline, struct pipeline_rows *ret);
 
 /* Failures of the processes that resolve symbols; after pipeline_finish(). */
 struct pipeline_name_troubles {

@@ -5,6 +5,7 @@
  * samples.c  from a sample, or a wait, to a row
  * events.c   mappings, names, forks, ends; pauses
  * metrics.c  memory, CPU time and I/O of processes and of the machine; GPUs
+ * rows.c     rows that programs write
  * evict.c    eviction of ended processes and threads, and of trees that have become too large
  * pipeline.c beginning and end
  */
@@ -21,6 +22,7 @@
 #include "src/pipeline/thread_names.h"
 #include "src/pipeline/wait_object.h"
 #include "src/pipeline/writer.h"
+#include "src/rows/rows.h"
 #include "unwind/stitch/stitch.h"
 
 struct known_thread {
@@ -32,6 +34,17 @@ struct known_thread {
 	uint64_t stack_start, stack_noted_ns; /* last value passed to the capture; 0: none */
 	bool is_new, has_python_name;
 	bool is_fallback; /* only unsampled time of its process made it known: an older row stays */
+};
+
+/* The rings of the processes that are recorded, and of those that have just ended. */
+struct followed_rows {
+	struct rows_follower *followers;
+	size_t n, allocated;
+	struct rows_place place; /* of the last folder that was found */
+	uint64_t began;          /* rows_clock() of the first look; 0: there was none */
+	int64_t last_table;      /* numbers given out */
+	struct pipeline_rows counts;
+	char names[N_ELEMENTS(((struct pipeline_rows *)0)->names)][RING_NAME_BYTES];
 };
 
 struct pipeline {
@@ -68,6 +81,7 @@ struct pipeline {
 	struct gpu_reader *gpu;   /* NULL: not asked for, or it has ended */
 	uint64_t gpu_asked_ns;    /* CLOCK_REALTIME of the look that is under way */
 	bool has_gpu_devices;     /* their rows are put */
+	struct followed_rows rows;
 	char python[64];
 	int64_t to_realtime_ns; /* CLOCK_REALTIME minus CLOCK_MONOTONIC at the start */
 };
@@ -138,5 +152,11 @@ int pipeline_renew_tree(struct pipeline *pipeline);
 int pipeline_start_gpu(struct pipeline *pipeline);
 /* Rows of what the known processes and the machine use now, where they are due. -ENOMEM. */
 int pipeline_take_metrics(struct pipeline *pipeline, uint64_t now_ns);
+
+/* ---- rows.c ---- */
+
+/* New rows of the known processes' rings. @is_last: no call comes after it. -ENOMEM. */
+int pipeline_take_rows(struct pipeline *pipeline, uint64_t now_ns, bool is_last);
+void pipeline_rows_done(struct pipeline *pipeline);
 
 #endif

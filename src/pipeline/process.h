@@ -42,6 +42,7 @@ struct process {
 	uint64_t last_batch; /* of those that may point to its codes; 0: not known yet */
 	uint64_t image;      /* when recording was paused; 0: not known */
 	bool is_new;         /* its row has to be written (again) */
+	bool is_followed;    /* its rings are, or were, read (rows.c) */
 };
 
 struct cfi_client;

@@ -23,6 +23,8 @@ enum {
 	SLACK_PARTS = 32, /* a sample may exceed its retention time by 1/32 */
 	MIN_VACUUM_BYTES = 1 << 20,
 	VACUUM_STEP_BYTES = 4 << 20,
+	STEP_BLOCKS = 64, /* blocks of rows that are dropped at once */
+	FEW_SAMPLES = 256,
 };
 #define RENEW_EVERY_NS 60000000000u
 #define LOOK_ANYWAY_NS 5000000000u
@@ -105,6 +107,31 @@ static bool is_worth_it(const struct retention *trim, const struct store_space *
 	return trim->old_stacks > 0 && trim->since_sweep > space->n_samples / 4;
 }
 
+/* Rows that programs wrote also go where there are no samples. */
+static int drop_old_rows(struct store *store, uint64_t before_ns)
+{
+	int r;
+
+	r = store_begin(store);
+	return r < 0 ? r : finish_step(store, store_drop_old_rows(store, before_ns));
+}
+
+/* They alone are too large. */
+static int drop_first_rows(const struct retention *trim, struct store *store, struct store_space *space)
+{
+	int64_t n = 1;
+	int r = 0;
+
+	while (r >= 0 && n > 0 && is_over(trim, space, 1)) {
+		r = store_begin(store);
+		if (r >= 0)
+			r = finish_step(store, store_drop_first_rows(store, STEP_BLOCKS, &n));
+		if (r >= 0)
+			r = store_read_space(store, space);
+	}
+	return r;
+}
+
 static int drop_old(struct retention *trim, struct store *store, uint64_t now_ns)
 {
 	uint64_t keep_ns = trim->limits.keep_ns, slack_ns = keep_ns / SLACK_PARTS;
@@ -115,7 +142,7 @@ static int drop_old(struct retention *trim, struct store *store, uint64_t now_ns
 	n = drop_some(trim, store, 1, now_ns - keep_ns - slack_ns);
 	for (int i = 0; i < MAX_STEPS && n > 0; i++)
 		n = drop_some(trim, store, STEP, now_ns - keep_ns);
-	return n;
+	return n < 0 ? n : drop_old_rows(store, now_ns - keep_ns - slack_ns);
 }
 
 /* Drop the oldest samples, and finally what only they refer to. */
@@ -135,6 +162,8 @@ static int make_room(struct retention *trim, struct store *store, struct symbol_
 		if (trim->since_renewal / 2 > space->n_samples)
 			break; /* stacks take the rest, and become free with the next tree */
 	}
+	if (r >= 0 && space->n_samples <= FEW_SAMPLES)
+		r = drop_first_rows(trim, store, space);
 	return r;
 }
 

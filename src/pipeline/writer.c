@@ -44,6 +44,15 @@ struct writer {
 	uint64_t capabilities;
 };
 
+static int put_program_rows(struct store *store, const struct new_rows *rows)
+{
+	int r = 0;
+
+	if (rows->rows.n_rows > 0)
+		r = store_put_row_block(store, rows->row_table, &rows->rows);
+	return r < 0 || !rows->has_new_losses ? r : store_put_row_losses(store, rows->row_table, &rows->losses);
+}
+
 static int put_rows(struct store *store, struct records *records, const struct batch *batch)
 {
 	size_t n_records = 0;
@@ -73,6 +82,10 @@ static int put_rows(struct store *store, struct records *records, const struct b
 
 		r = store_put_metric(store, row->table, &batch->metric_values[row->first], row->n);
 	}
+	for (size_t i = 0; i < batch->n_row_tables && r >= 0; i++)
+		r = store_put_row_table(store, &batch->row_tables[i].row);
+	for (size_t i = 0; i < batch->n_rows && r >= 0; i++)
+		r = put_program_rows(store, &batch->rows[i]);
 	return r;
 }
 

@@ -6,6 +6,7 @@
 #include "src/sql/functions.h"
 #include "src/sql/sql.h"
 #include "src/sql/hot.h"
+#include "src/store/store.h"
 
 int sql_attach(sqlite3 *db)
 {
@@ -14,6 +15,8 @@ int sql_attach(sqlite3 *db)
 	code = sql_functions_register(db);
 	if (code == SQLITE_OK)
 		code = catalogue_register(db);
+	if (code == SQLITE_OK)
+		code = row_tables_attach(db);
 	if (code == SQLITE_OK)
 		code = hot_register(db);
 	if (code == SQLITE_OK)

@@ -21,6 +21,15 @@
 /* In all trees, frames of inlined functions are numbered from here on. */
 #define FIRST_INLINED "4294967296"
 
+/*
+ * Blocks of rows that are older than a time in seconds. The last one that begins before it stays: its last step goes on.
+ */
+#define DROP_ROWS(time)                                                                                                          \
+	"DELETE FROM row_block WHERE row_block IN (SELECT b.row_block FROM row_block AS b JOIN row_table AS t USING (row_table)" \
+	" WHERE (b.last_ns + t.realtime_offset_ns) / 1e9 < " time " AND EXISTS (SELECT 1 FROM row_block AS later"                \
+	" WHERE later.row_table = b.row_table AND later.row_block > b.row_block"                                                 \
+	" AND (later.first_ns + t.realtime_offset_ns) / 1e9 <= " time "))"
+
 static const char find_sql[] =
 	"SELECT max(rowid), count(*) FROM (SELECT rowid, timestamp FROM sample ORDER BY rowid LIMIT ?1)"
 	" WHERE timestamp < ?2";
@@ -35,7 +44,15 @@ static const char *const drop_sql[] = {
 	 " (SELECT pid, tid, coalesce(stack, 0) FROM sample WHERE rowid <= ?1) AND samples <= 0"),
 	"DELETE FROM process_usage WHERE timestamp <= (SELECT timestamp FROM sample WHERE rowid = ?1)",
 	"DELETE FROM machine_usage WHERE timestamp <= (SELECT timestamp FROM sample WHERE rowid = ?1)",
+	DROP_ROWS("(SELECT timestamp FROM sample WHERE rowid = ?1)"),
 };
+
+/* ?1: a time in seconds. */
+static const char drop_rows_sql[] = DROP_ROWS("?1");
+
+/* ?1: how many. */
+static const char drop_first_rows_sql[] =
+	"DELETE FROM row_block WHERE row_block IN (SELECT row_block FROM row_block ORDER BY row_block LIMIT ?1)";
 
 /* ?1 and ?2: the last stack and frame of former trees. */
 static const char *const unused_sql[] = {
@@ -54,6 +71,9 @@ static const char *const unused_sql[] = {
 	 " (SELECT 1 FROM stack_total AS t WHERE t.pid = process.pid)"),
 	"DELETE FROM pause WHERE ended < (SELECT timestamp FROM sample ORDER BY rowid LIMIT 1)",
 	"DELETE FROM process_usage WHERE pid NOT IN (SELECT pid FROM process)",
+	"DELETE FROM row_block WHERE row_table IN (SELECT row_table FROM row_table WHERE pid NOT IN (SELECT pid FROM process))",
+	"DELETE FROM row_table WHERE pid NOT IN (SELECT pid FROM process)",
+	"DELETE FROM row_column WHERE row_table NOT IN (SELECT row_table FROM row_table)",
 };
 
 static int prepare(struct store *store, const char *sql, sqlite3_stmt **ret)
@@ -164,6 +184,30 @@ int store_drop_oldest(struct store *store, int64_t max, uint64_t before_ns, int6
 		return r;
 	*ret = n;
 	return 0;
+}
+
+int store_drop_old_rows(struct store *store, uint64_t before_ns)
+{
+	sqlite3_stmt *statement;
+	int r;
+
+	r = prepare(store, drop_rows_sql, &statement);
+	if (r < 0)
+		return r;
+	sqlite3_bind_double(statement, 1, store_seconds(before_ns));
+	r = store_errno(store->db, sqlite3_step(statement));
+	sqlite3_finalize(statement);
+	return r;
+}
+
+int store_drop_first_rows(struct store *store, int64_t max, int64_t *ret)
+{
+	int r;
+
+	r = run(store, drop_first_rows_sql, max, 0);
+	if (r >= 0)
+		*ret = sqlite3_changes(store->db);
+	return r;
 }
 
 int store_drop_unused(struct store *store, int64_t last_stack, int64_t last_frame)

@@ -263,5 +263,7 @@ int series_register(sqlite3 *db)
 		code = sqlite3_create_module_v2(db, "sample_total", &series_total_module, NULL, NULL);
 	if (code == SQLITE_OK)
 		code = series_register_check(db);
+	if (code == SQLITE_OK)
+		code = row_block_register(db);
 	return code;
 }

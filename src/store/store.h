@@ -16,6 +16,7 @@
 
 #include "base/sample.h"
 #include "src/store/gpu.h"
+#include "src/store/program_rows.h"
 #include "src/store/series.h"
 
 #define STORE_APPLICATION_ID 0x50726f62 /* "Prob" */
@@ -326,6 +327,14 @@ int store_read_space(struct store *store, struct store_space *ret);
  * @ret: how many there were.
  */
 int store_drop_oldest(struct store *store, int64_t max, uint64_t before_ns, int64_t *ret);
+
+/*
+ * store_drop_old_rows - remove rows that programs wrote before a time (CLOCK_REALTIME); the last step before it stays.
+ * store_drop_first_rows - remove their first blocks, whatever their time. @ret: how many there were.
+ * In a transaction.
+ */
+int store_drop_old_rows(struct store *store, uint64_t before_ns);
+int store_drop_first_rows(struct store *store, int64_t max, int64_t *ret);
 
 /*
  * store_drop_unused - remove stacks, frames, functions, and ended threads and processes, that have no

@@ -44,6 +44,7 @@ static const struct layer {
 	{ "src/store", { "base", "src/catalogue", "src/profile" } },
 
 	{ "src/metrics", { "base", "src/store" } },
+	{ "src/rows", { "base", "src/store", "src/ring" } },
 	{ "src/prompt", { "base" } },
 	{ "src/sql", { "base", "src/catalogue", "src/profile", "src/store", "src/prompt" } },
 	{ "src/export", { "base", "src/profile", "src/store" } },
@@ -54,13 +55,13 @@ static const struct layer {
 	{ "src/top", { "base", "src/profile", "src/store" } },
 	{ "src/pipeline",
 	  { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/capture", "src/store",
-	    "src/metrics" } },
+	    "src/metrics", "src/rows" } },
 
 	{ "src/backtrace", { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/profile" } },
 
 	{ "src/cluster", { "base", "src/profile" } },
 
-	{ "src/live", { "base", "src/catalogue", "src/backtrace", "src/ring", "src/metrics" } },
+	{ "src/live", { "base", "src/catalogue", "src/backtrace", "src/ring", "src/metrics", "src/rows" } },
 
 	{ "src/doctor", { "base", "unwind/cpython", "src/capture" } },
 
@@ -74,7 +75,7 @@ static const struct layer {
 	    "src/capture",   "src/store",     "src/sql",       "src/export",     "src/report",    "src/pipeline",
 	    "src/backtrace", "src/doctor",    "src/top",       "src/live",       "src/archive",   "src/import",
 	    "src/compare",   "src/inject",    "src/agent",     "src/prompt",     "src/config",    "src/probes",
-	    "src/ring",      "src/catalogue", "src/cluster" } },
+	    "src/ring",      "src/catalogue", "src/cluster",   "src/rows" } },
 };
 
 /* Folders of sources: each belongs to a layer. */

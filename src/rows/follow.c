@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/* follow.c - reads the rings of a process while it writes them; see rows.h.
+ *
+ * The folder stays open, so the last rows of a process can be read after its end. Each look reads what came since the last one;
+ * what a ring evicted in between is lost, and counted.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "src/rows/rows.h"
+
+enum {
+	MAX_RINGS = 256,
+	MAX_ROW_OVERHEAD = 16, /* bytes of a packed row beyond its cells, at most */
+	MAX_CELL_OVERHEAD = 8,
+};
+
+void rows_follower_init(struct rows_follower *follower, pid_t pid, bool is_new)
+{
+	*follower = (struct rows_follower){ .pid = pid, .folder = -1, .is_new = is_new };
+}
+
+void rows_follower_done(struct rows_follower *follower)
+{
+	for (size_t i = 0; i < follower->n_rings; i++)
+		close(follower->rings[i].fd);
+	free(follower->rings);
+	closep(&follower->folder);
+	follower->rings = NULL;
+	follower->n_rings = follower->n_allocated = 0;
+	follower->folder = -1;
+}
+
+static bool is_known(const struct rows_follower *follower, unsigned long number)
+{
+	for (size_t i = 0; i < follower->n_rings; i++)
+		if (follower->rings[i].number == number)
+			return true;
+	return false;
+}
+
+static int add_ring(void *data, const char *file, int fd)
+{
+	struct rows_follower *follower = data;
+	struct ring_snapshot described;
+	struct ring_source source;
+	struct rows_ring *ring;
+	int r;
+
+	if (follower->n_rings == MAX_RINGS || is_known(follower, strtoul(file, NULL, 10)))
+		return 0;
+	if (ring_source_file(fd, &source) < 0 || ring_describe(&source, &described) < 0)
+		return 0; /* of another version, or damaged */
+	if (described.start_time < follower->since)
+		return 0;
+	r = grow(&follower->rings, follower->n_rings, &follower->n_allocated, sizeof *follower->rings);
+	if (r < 0)
+		return r;
+	ring = &follower->rings[follower->n_rings];
+	*ring = (struct rows_ring){ .described = described, .number = strtoul(file, NULL, 10) };
+	ring->cursor.from_start = follower->is_new;
+	ring->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (ring->fd < 0)
+		return 0; /* too many files are open: tried again */
+	follower->n_rings++;
+	return 0;
+}
+
+static int find_rings(struct rows_follower *follower)
+{
+	int r = ring_folder_each(follower->folder, add_ring, follower);
+
+	follower->is_new = true; /* of rings that come now no row was before */
+	return r == -ENOMEM ? r : 0;
+}
+
+int rows_find(struct rows_follower *follower, struct rows_place *place)
+{
+	CLEANUP(rows_place_done) struct rows_place found = { 0 };
+
+	if (follower->folder < 0 && rows_open_folder(follower->pid, &found, &follower->folder) < 0) {
+		follower->is_new = true;
+		return 0;
+	}
+	if (found.parent) {
+		rows_place_done(place);
+		*place = found;
+		found.parent = NULL;
+	}
+	return find_rings(follower);
+}
+
+uint64_t rows_clock(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return ((uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000) * (uint64_t)sysconf(_SC_CLK_TCK) / 1000;
+}
+
+int rows_find_ended(struct rows_follower *follower, const struct rows_place *place, uint64_t since)
+{
+	if (!place->parent || ring_folder_find(-1, place->parent, place->uid, follower->pid, 0, &follower->folder) < 0)
+		return 0;
+	follower->since = since;
+	return find_rings(follower);
+}
+
+const char *rows_type_name(enum ring_type type)
+{
+	return type == RING_INTEGER ? "INTEGER" : type == RING_REAL ? "REAL" : type == RING_TEXT ? "TEXT" : "ANY";
+}
+
+static struct row_value value_of(const struct ring_snapshot *snapshot, size_t row, size_t column)
+{
+	struct ring_value cell;
+
+	ring_cell(snapshot, row, column, &cell);
+	switch (cell.kind) {
+	case RING_IS_INTEGER:
+		return (struct row_value){ .kind = ROW_INTEGER, .integer = cell.integer };
+	case RING_IS_REAL:
+		return (struct row_value){ .kind = ROW_REAL, .real = cell.real };
+	case RING_IS_TEXT:
+		return (struct row_value){ .kind = ROW_TEXT, .text = cell.text, .n_text = cell.n_text };
+	default:
+		return (struct row_value){ .kind = ROW_NULL };
+	}
+}
+
+static int put_rows(const struct ring_snapshot *snapshot, size_t n_columns, struct row_bytes *to)
+{
+	struct row_value values[RING_MAX_COLUMNS];
+	int r = 0;
+
+	for (size_t row = 0; row < snapshot->n_rows && r == 0; row++) {
+		for (size_t i = 0; i < n_columns; i++)
+			values[i] = i < snapshot->n_columns ? value_of(snapshot, row, i)
+							    : (struct row_value){ .kind = ROW_NULL };
+		r = row_put(to, ring_row_time_ns(snapshot, row), values, n_columns);
+	}
+	return r;
+}
+
+/* How many rows have at most ROWS_MAX_BYTES. */
+static uint64_t most_rows(const struct ring_snapshot *described)
+{
+	uint64_t n_bytes = MAX_ROW_OVERHEAD;
+
+	for (size_t i = 0; i < described->n_columns; i++)
+		n_bytes += described->columns[i].cell_bytes + MAX_CELL_OVERHEAD;
+	return MAX(ROWS_MAX_BYTES / n_bytes, (uint64_t)1);
+}
+
+int rows_read(struct rows_ring *ring, struct row_bytes *ret)
+{
+	struct ring_snapshot snapshot;
+	struct ring_source source;
+	int r;
+
+	if (ring->is_broken)
+		return 0;
+	r = ring_source_file(ring->fd, &source);
+	if (r >= 0)
+		r = ring_read_next(&source, most_rows(&ring->described), &ring->cursor, &snapshot);
+	if (r < 0) {
+		ring->is_broken = r != -ENOMEM;
+		return r == -ENOMEM ? r : 0;
+	}
+	r = put_rows(&snapshot, ring->described.n_columns, ret);
+	ring->n_rows += snapshot.n_rows;
+	ring->dropped = snapshot.dropped;
+	ring->unfit = snapshot.unfit;
+	ring_snapshot_done(&snapshot);
+	return r;
+}

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: MIT
+"""Rows that a program writes, in its recording: the same names and values as live; children, losses, retention, merge."""
+import json
+import os
+import subprocess
+import time
+import unittest
+
+import probing_test as p
+from test_rings import RingCase
+
+# A training: slow steps do something that others do not.
+LOOP = r"""
+import os, time
+def busy(seconds):
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
+def load():
+    busy(0.004)
+def compute():
+    busy(0.006)
+def checkpoint():
+    busy(0.03)
+def train(n):
+    for i in range(n):
+        probing.step(i)
+        with probing.span('load'):
+            load()
+        with probing.span('forward'):
+            with probing.span('attention'):
+                compute()
+            if i % 20 == 7:
+                checkpoint()
+        probing.log(epoch=i // 10, loss=1 / (i + 1), note='step %d' % i)
+"""
+
+
+class Rows(RingCase):
+    def record(self, host, code, *options, out="out.db"):
+        """Record while the program runs the code. Returns what the recorder says."""
+        recorder = subprocess.Popen([p.BINARY, "record", "--pid", str(host.pid), "-F", "499", "-o", out] + list(options),
+                                    stderr=subprocess.PIPE, universal_newlines=True, env=self.environment)
+        self.addCleanup(recorder.stderr.close)
+        self.addCleanup(recorder.wait)
+        self.addCleanup(recorder.kill)
+        recorder.stderr.readline()  # it has attached
+        self.printed = self.run_in(host, code)
+        time.sleep(0.5)
+        recorder.send_signal(2)
+        said = recorder.communicate()[1]
+        self.assertEqual(0, recorder.returncode, said)
+        return said
+
+    def rows(self, path, sql):
+        return [list(row.values()) for row in json.loads(p.probing("sql", path, sql, "-f", "json", check=p.OK).stdout)]
+
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.folder)
+
+    def test_as_live(self):
+        host = self.begin()
+        self.run_in(host, LOOP + "\nprobing.log(epoch=-1, loss=9)\n")
+        said = self.record(host, "train(60)\nprobing.ExternalTable('backtrace', ['timestamp', 'process']).append(1, 'x')")
+        self.assertIn("rows of ", said)
+        self.assertNotIn("lost: the program", said)
+        for sql in ("SELECT * FROM training_logs ORDER BY time_ns",
+                    "SELECT epoch, avg(loss), count(*) FROM python.training_logs GROUP BY epoch ORDER BY epoch",
+                    "SELECT time_ns, process, step FROM steps ORDER BY time_ns",
+                    "SELECT span, parent, phase, name, tid, step, duration_ms, error, attributes FROM spans ORDER BY time_ns",
+                    "SELECT timestamp_, process_ FROM python.backtrace_",
+                    "SELECT column_name, data_type, remarks FROM information_schema.columns WHERE table_name = 'training_logs' "
+                    "ORDER BY ordinal_position"):
+            live, kept = self.ask(host.pid, sql), self.rows("out.db", sql)
+            self.assertGreater(len(live), 0, sql)
+            self.assertEqual(len(live), len(kept), sql)
+            for one, other in zip(live, kept):
+                for value, again in zip(one, other):
+                    if isinstance(value, float):  # timestamp is by the clock of the recording
+                        self.assertAlmostEqual(value, again, delta=0.05, msg=sql)
+                    else:
+                        self.assertEqual(value, again, sql)
+        listed = json.loads(p.probing("tables", "out.db", "python.training%", "--json", check=p.OK).stdout)
+        self.assertEqual(["training_logs"], [one["name"] for one in listed])
+        first, last = self.rows("out.db", "SELECT min(timestamp), max(timestamp) FROM sample")[0]
+        self.assertEqual([[60]], self.rows("out.db", "SELECT count(*) FROM steps WHERE timestamp BETWEEN %r AND %r"
+                                           % (first - 0.1, last + 0.1)))
+        p.probing("info", "--check", "out.db", check=p.OK)
+        p.probing("compact", "out.db", "-o", "small.db", check=p.OK)
+        p.probing("merge", "out.db", "small.db", "-o", "both.db", check=p.OK)
+        count = "SELECT count(*), count(DISTINCT process), sum(step) FROM steps"
+        n, processes, total = self.rows("out.db", count)[0]
+        self.assertEqual([n, processes, total], self.rows("small.db", count)[0])
+        self.assertEqual([[3]], self.rows("small.db", "SELECT count(*) FROM row_block JOIN row_table USING (row_table) "
+                                          "WHERE name IN ('steps', 'spans', 'backtrace')"))
+        self.assertEqual([2 * n, 2 * total], [self.rows("both.db", count)[0][i] for i in (0, 2)])
+        for path in ("small.db", "both.db"):
+            p.probing("info", "--check", path, check=p.OK)
+        os.rename("out.db", "cut.db")
+        self.assertEqual(0, subprocess.run(["sqlite3", "cut.db", "UPDATE row_block SET data = zeroblob(30)"]).returncode)
+        done = p.probing("info", "--check", "cut.db", check=p.BAD_DATA)
+        self.assertIn("blocks of rows are damaged", done.stdout + done.stderr)
+        done = p.probing("sql", "cut.db", "SELECT * FROM steps", check=p.BAD_DATA)
+        self.assertIn("a block of rows of steps is damaged", done.stderr)
+
+    def test_children_new_rings_and_losses(self):
+        host = self.begin()
+        self.run_in(host, LOOP)
+        said = self.record(host, r"""
+for i in range(3):
+    pid = os.fork()
+    if pid == 0:
+        for j in range(10): probing.step(1000 * (i + 1) + j)
+        time.sleep(0.7 * i)
+        os._exit(0)
+    os.waitpid(pid, 0)
+t = probing.ExternalTable('fast', ['n'], rows=1000)
+for i in range(200000): t.append(i)
+print(os.getpid())""")
+        self.assertIn("lost: the program wrote them faster than they were read", said)
+        self.assertEqual([[1000, 1009, 10], [2000, 2009, 10], [3000, 3009, 10]], self.rows(
+            "out.db", "SELECT min(step), max(step), count(*) FROM steps WHERE process <> %d GROUP BY process ORDER BY 1" % host.pid))
+        self.assertEqual([[200000]], self.rows("out.db", "SELECT (SELECT count(*) FROM fast) + lost FROM row_table WHERE name = 'fast'"))
+        self.assertEqual([[0]], self.rows("out.db", "SELECT count(*) - count(DISTINCT n) FROM fast"))
+
+    def test_no_rows(self):
+        host = self.begin()
+        said = self.record(host, "probing.log(a=1)", "--no-rows")
+        self.assertNotIn("rows of", said)
+        self.assertEqual([[0]], self.rows("out.db", "SELECT count(*) FROM row_table"))
+
+    def test_retention(self):
+        host = self.begin()
+        self.run_in(host, LOOP)
+        self.record(host, "for i in range(60): probing.step(i); busy(0.1)", "--retention", "2")
+        first, = self.rows("out.db", "SELECT min(timestamp) FROM sample")[0]
+        kept = [step for step, in self.rows("out.db", "SELECT step FROM steps ORDER BY step")]
+        self.assertLess(len(kept), 50)
+        self.assertEqual(59, kept[-1])
+        self.assertEqual([[1]], self.rows("out.db", "SELECT min(timestamp) < %r FROM steps" % first))
+
+
+if __name__ == "__main__":
+    unittest.main()

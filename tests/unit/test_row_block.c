@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/* Rows of programs: packed and unpacked they are the same; damaged blocks are refused; a file's rows are tables. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "src/catalogue/catalogue.h"
+#include "src/store/row_block.h"
+
+static struct row_value integer(int64_t value)
+{
+	return (struct row_value){ .kind = ROW_INTEGER, .integer = value };
+}
+
+static struct row_value real(double value)
+{
+	return (struct row_value){ .kind = ROW_REAL, .real = value };
+}
+
+static struct row_value text(const char *value)
+{
+	return (struct row_value){ .kind = ROW_TEXT, .text = value, .n_text = strlen(value) };
+}
+
+static const struct row_value null = { .kind = ROW_NULL };
+
+static void put_some(struct row_bytes *rows)
+{
+	const struct row_value values[][3] = {
+		{ integer(INT64_MIN), real(0.1), text("ä") },
+		{ integer(INT64_MAX), null, text("") },
+		{ null, real(-1e300), null },
+	};
+	const uint64_t times[] = { 5000000000, 4000000000, UINT64_MAX / 2 };
+
+	for (size_t i = 0; i < N_ELEMENTS(values); i++)
+		assert_int_equal(row_put(rows, times[i], values[i], 3), 0);
+}
+
+static void rows_come_back(void **state)
+{
+	struct row_bytes rows = { 0 };
+	struct row_block block = { 0 };
+	uint8_t *data;
+	size_t n_bytes;
+
+	(void)state;
+	put_some(&rows);
+	assert_int_equal(rows.first_ns, 4000000000);
+	assert_int_equal(rows.last_ns, UINT64_MAX / 2);
+	assert_int_equal(row_block_pack(&rows, &data, &n_bytes), 0);
+	assert_int_equal(row_block_open(&block, data, n_bytes), 0);
+	assert_int_equal(block.n_rows, 3);
+	assert_int_equal(row_block_next(&block), 1);
+	assert_int_equal(block.time_ns, 5000000000);
+	assert_int_equal(block.values[0].integer, INT64_MIN);
+	assert_true(block.values[1].kind == ROW_REAL && block.values[1].real == 0.1);
+	assert_int_equal(block.values[2].n_text, 2);
+	assert_memory_equal(block.values[2].text, "ä", 2);
+	assert_int_equal(row_block_next(&block), 1);
+	assert_int_equal(block.time_ns, 4000000000);
+	assert_int_equal(block.values[0].integer, INT64_MAX);
+	assert_int_equal(block.values[1].kind, ROW_NULL);
+	assert_true(block.values[2].kind == ROW_TEXT && block.values[2].n_text == 0);
+	assert_int_equal(row_block_next(&block), 1);
+	assert_true(block.values[1].real == -1e300);
+	assert_int_equal(row_block_next(&block), 0);
+	row_block_done(&block);
+	free(data);
+	free(rows.at);
+}
+
+static void damaged_blocks_are_refused(void **state)
+{
+	struct row_bytes rows = { 0 };
+	struct row_block block = { 0 };
+	uint8_t *data;
+	size_t n_bytes;
+
+	(void)state;
+	put_some(&rows);
+	assert_int_equal(row_block_pack(&rows, &data, &n_bytes), 0);
+	for (size_t i = 1; i < n_bytes; i++) {
+		data[i] ^= 0x10;
+		assert_int_equal(row_block_open(&block, data, n_bytes), -EBADMSG);
+		assert_int_equal(row_block_next(&block), 0);
+		data[i] ^= 0x10;
+	}
+	for (size_t n = 0; n < n_bytes; n++)
+		assert_int_equal(row_block_open(&block, data, n), -EBADMSG);
+	data[0]++;
+	assert_int_equal(row_block_open(&block, data, n_bytes), -EPROTONOSUPPORT);
+	row_block_done(&block);
+	free(data);
+	free(rows.at);
+}
+
+/* ---- Tables ---- */
+
+struct file {
+	char path[64];
+	struct store *store;
+};
+
+static void file_init(struct file *file)
+{
+	int fd;
+
+	strcpy(file->path, "/tmp/test-row-block.XXXXXX");
+	fd = mkstemp(file->path);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(unlink(file->path), 0);
+	assert_int_equal(store_create(file->path, NULL, &file->store), 0);
+	assert_int_equal(store_begin(file->store), 0);
+	assert_int_equal(store_put_run(file->store, &(struct run_row){ .started_ns = 1,
+								       .command = "x",
+								       .mode = "cpu",
+								       .stack_source = "poll",
+								       .host = "h",
+								       .kernel = "k",
+								       .probing = "p",
+								       .pid = 7 }),
+			 0);
+}
+
+static void put_table(struct file *file, int64_t number, pid_t pid, const char *name, const char *column,
+		      const char *type, const struct row_value *value)
+{
+	const struct row_column_row columns[] = { { column, type }, { "loss", "REAL" } };
+	const struct row_value values[] = { *value, real(0.5) };
+	struct row_bytes rows = { 0 };
+
+	assert_int_equal(
+		store_put_row_table(file->store, &(struct row_table_row){ number, pid, name, 1000, columns, 2 }), 0);
+	assert_int_equal(row_put(&rows, (uint64_t)number * 1000000000, values, 2), 0);
+	assert_int_equal(store_put_row_block(file->store, number, &rows), 0);
+	free(rows.at);
+}
+
+static void file_finish(struct file *file, sqlite3 **ret)
+{
+	assert_int_equal(store_finish(file->store, 2), 0);
+	assert_int_equal(store_open_reader(file->path, ret), 0);
+	assert_int_equal(catalogue_register(*ret), SQLITE_OK);
+	assert_int_equal(row_tables_attach(*ret), SQLITE_OK);
+}
+
+static void assert_rows(sqlite3 *db, const char *sql, const char *wanted)
+{
+	char found[512] = "";
+	sqlite3_stmt *rows;
+	int code;
+
+	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &rows, NULL), SQLITE_OK);
+	while ((code = sqlite3_step(rows)) == SQLITE_ROW)
+		for (int i = 0; i < sqlite3_column_count(rows); i++) {
+			const char *value = (const char *)sqlite3_column_text(rows, i);
+
+			strcat(strcat(found, value ? value : "NULL"), i + 1 < sqlite3_column_count(rows) ? " " : "\n");
+		}
+	sqlite3_finalize(rows);
+	assert_int_equal(code, SQLITE_DONE);
+	assert_string_equal(found, wanted);
+}
+
+static void rings_of_one_name_are_a_table(void **state)
+{
+	const struct row_value one = integer(1), two = text("b");
+	struct file file;
+	sqlite3 *db;
+
+	(void)state;
+	file_init(&file);
+	put_table(&file, 1, 7, "logs", "epoch", "INTEGER", &one);
+	put_table(&file, 2, 8, "LOGS", "phase", "TEXT", &two);
+	put_table(&file, 3, 7, "backtrace", "timestamp", "ANY", &one);
+	put_table(&file, 4, 7, "x\"; DROP TABLE run; --", "a\"b", "nonsense", &one);
+	file_finish(&file, &db);
+	assert_rows(db, "SELECT * FROM logs", "1.000001 1 0.5 NULL\n2.000001 NULL 0.5 b\n");
+	assert_rows(db, "SELECT time_ns, process, loss FROM python.Logs WHERE timestamp > 1.5", "2000000000 8 0.5\n");
+	assert_rows(db, "SELECT count(*) FROM logs WHERE timestamp < 1.5", "1\n");
+	assert_rows(db, "SELECT count(*) FROM logs WHERE timestamp > 'x'", "0\n");
+	assert_rows(db, "SELECT timestamp_ FROM python.backtrace_", "1\n");
+	assert_rows(db, "SELECT \"a\"\"b\" FROM \"x\"\"; DROP TABLE run; --\"", "1\n");
+	assert_rows(db, "SELECT type FROM pragma_table_xinfo('logs') WHERE name IN ('epoch', 'loss', 'phase')",
+		    "INTEGER\nREAL\nTEXT\n");
+	sqlite3_close(db);
+	assert_int_equal(unlink(file.path), 0);
+}
+
+static void a_damaged_block_is_an_error(void **state)
+{
+	const struct row_value one = integer(1);
+	sqlite3_stmt *rows;
+	struct file file;
+	sqlite3 *db;
+
+	(void)state;
+	file_init(&file);
+	put_table(&file, 1, 7, "logs", "epoch", "INTEGER", &one);
+	assert_int_equal(sqlite3_exec(store_connection(file.store), "UPDATE row_block SET data = zeroblob(40)", NULL,
+				      NULL, NULL),
+			 SQLITE_OK);
+	file_finish(&file, &db);
+	assert_int_equal(sqlite3_prepare_v2(db, "SELECT * FROM logs", -1, &rows, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(rows), SQLITE_ERROR);
+	assert_string_equal(sqlite3_errmsg(db), "a block of rows of logs is damaged");
+	sqlite3_finalize(rows);
+	sqlite3_close(db);
+	assert_int_equal(unlink(file.path), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rows_come_back),
+		cmocka_unit_test(damaged_blocks_are_refused),
+		cmocka_unit_test(rings_of_one_name_are_a_table),
+		cmocka_unit_test(a_damaged_block_is_an_error),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
