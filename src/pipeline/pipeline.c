@@ -51,6 +51,7 @@ int pipeline_new(struct store *store, const struct pipeline_options *options, st
 	pipeline->options = *options;
 	pipeline->most_tree_bytes = most_tree_bytes(&options->limits);
 	filter_init(&pipeline->filter, &pipeline->options.filter, &pipeline->thread_names);
+	pipeline->rows.began = rows_clock();
 	pipeline->to_realtime_ns = (int64_t)(realtime_ns() - monotonic_ns());
 	r = cfi_client_start(CFI_CLIENT_PATIENCE_MS, &pipeline->cfi); /* before any thread starts */
 	if (r >= 0 && options->metrics_ns > 0)

@@ -41,7 +41,7 @@ struct followed_rows {
 	struct rows_follower *followers;
 	size_t n, allocated;
 	struct rows_place place; /* of the last folder that was found */
-	uint64_t began;          /* rows_clock() of the first look; 0: there was none */
+	uint64_t began;          /* rows_clock() of the beginning */
 	int64_t last_table;      /* numbers given out */
 	struct pipeline_rows counts;
 	char names[N_ELEMENTS(((struct pipeline_rows *)0)->names)][RING_NAME_BYTES];

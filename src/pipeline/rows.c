@@ -159,8 +159,6 @@ int pipeline_take_rows(struct pipeline *pipeline, uint64_t now_ns, bool is_last)
 
 	if (!pipeline->options.rows || (pipeline->paused_ns != 0 && !is_last))
 		return 0;
-	if (rows->began == 0)
-		rows->began = rows_clock();
 	for (size_t i = 0; i < pipeline->processes.n && r >= 0; i++)
 		r = add_follower(pipeline, pipeline->processes.processes[i]);
 	for (size_t i = 0; i < rows->n && r >= 0; i++) {

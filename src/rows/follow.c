@@ -82,15 +82,18 @@ static int find_rings(struct rows_follower *follower)
 int rows_find(struct rows_follower *follower, struct rows_place *place)
 {
 	CLEANUP(rows_place_done) struct rows_place found = { 0 };
+	int r = 0;
 
-	if (follower->folder < 0 && rows_open_folder(follower->pid, &found, &follower->folder) < 0) {
-		follower->is_new = true;
-		return 0;
-	}
+	if (follower->folder < 0)
+		r = rows_open_folder(follower->pid, &found, &follower->folder);
 	if (found.parent) {
 		rows_place_done(place);
 		*place = found;
 		found.parent = NULL;
+	}
+	if (r < 0) { /* a folder that comes later is new */
+		follower->is_new = true;
+		return 0;
 	}
 	return find_rings(follower);
 }

@@ -57,7 +57,7 @@ void rows_follower_done(struct rows_follower *follower);
 
 /*
  * rows_find - find the folder and new rings of the process. After the process has ended, its folder is still known.
- * @place: set if the folder is found now.
+ * @place: set to where the folder is, or would be, if the process runs.
  * Returns -ENOMEM, or 0: also where it has no rings, or they may not be read.
  */
 int rows_find(struct rows_follower *follower, struct rows_place *place);
