@@ -47,8 +47,18 @@ def operations(*ops):
     return struct.pack("<B", len(ops)) + b"".join(struct.pack("<B2Q", *(op + (0,) * (3 - len(op)))) for op in ops)
 
 
+def part(number, start, end, *those, n=None, n_bytes=None):
+    """The rows around one address of a question."""
+    contents = struct.pack("<2QI", start, end, len(those) if n is None else n) + b"".join(those)
+    return struct.pack("<2I", number, len(contents) if n_bytes is None else n_bytes) + contents
+
+
+def parts(*those, error=0):
+    return struct.pack("<i", error) + b"".join(those)
+
+
 def rows(start, end, *those, n=None, error=0):
-    return struct.pack("<i2QI", error, start, end, len(those) if n is None else n) + b"".join(those)
+    return parts(part(0, start, end, *those, n=n), error=error)
 
 
 def stack():
@@ -77,7 +87,19 @@ ANSWERS = {
     "outermost": OPENED + [rows(0x1000, 0x1100, row(0, 0x100, saved=(UNDEFINED,) + (SAME,) * 7))],
     "without_cfi": OPENED + [rows(PC, PC + 1)] * 4,
     "not_found": [summary(), pair(0, 0, -2), pair(0, 0, -2), pair(0, 0, -2), rows(0, 1, error=-2)],
+    "several": OPENED + [parts(part(0, PC, PC + 1, row(0, 1)), part(1, PC + 1, PC + 2, row(0, 1)), part(3, PC + 3, PC + 8, row(0, 5)))] * 4,
+    "several_without_cfi": OPENED + [parts(part(0, PC, PC + 1, row(0, 1)), part(1, PC + 1, PC + 2), part(2, PC + 2, PC + 3))],
+    "beside_known": OPENED + [rows(PC, PC + 1, row(0, 1)), rows(0x1000, 0x1100, row(0, 0x10), row(0x10, 0x11), row(0x11, 0x100))],
     # Badly.
+    "no_first_part": OPENED + [parts(part(1, PC, PC + 1, row(0, 1)))],
+    "no_part": OPENED + [parts()],
+    "parts_in_disorder": OPENED + [parts(part(0, PC, PC + 1, row(0, 1)), part(2, PC + 2, PC + 3, row(0, 1)), part(1, PC + 1, PC + 2, row(0, 1)))],
+    "same_part_twice": OPENED + [parts(part(0, PC, PC + 1, row(0, 1)), part(0, PC, PC + 1, row(0, 1)))],
+    "part_beyond_the_question": OPENED + [parts(part(0, PC, PC + 1, row(0, 1)), part(16, PC + 1, PC + 2, row(0, 1)))],
+    "long_part": OPENED + [parts(part(0, 0x1000, 0x1100, row(0, 0x100), n_bytes=0xffffffff))],
+    "short_part": OPENED + [parts(part(0, 0x1000, 0x1100, row(0, 0x100), n_bytes=20))],
+    "cut_part": OPENED + [parts(part(0, PC, PC + 1, row(0, 1)), part(1, PC + 1, PC + 2, row(0, 1))[:-1])],
+    "parts_overlap": OPENED + [parts(part(0, 0x1000, 0x1100, row(0, 0x100)), part(1, 0x1000, 0x1200, row(0, 0x80), row(0x80, 0x200)))],
     "no_elf": [summary((), -8)],
     "out_of_memory": [summary(), pair(0, 0, -ENOMEM), pair(0, 0, -ENOMEM), pair(0, 0, -ENOMEM), rows(0, 1, error=-ENOMEM)],
     "many_segments": [summary((segment(),) * 65)],
@@ -94,6 +116,7 @@ ANSWERS = {
     "no_rows": OPENED + [rows(0x1000, 0x1100, n=1)],
     "elsewhere": OPENED + [rows(0x5000, 0x5100, row(0, 0x100))],
     "whole_space": OPENED + [rows(0, HUGE, row(0, 0xffffffff))],
+    "four_gigabytes": OPENED + [rows(0, 0xffffffff, row(0, 0xffffffff)), rows(0x1000, 0x1100, row(0, 0x100))],
     "overlapping": OPENED + [rows(0x1000, 0x1100, row(0, 0x20), row(0x10, 0x100))],
     "backwards": OPENED + [rows(0x1000, 0x1100, row(0x80, 0x20))],
     "told_before": OPENED + [rows(PC, PC + 1, row(0, 1)), rows(0x1000, 0x1100, row(0, 0x100), row(0x100, 0x100))],

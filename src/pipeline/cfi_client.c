@@ -284,7 +284,9 @@ static int find_section(void *data, uint32_t number, const char *name, uint64_t 
 
 static int find_function(void *data, uint32_t number, uint64_t address, uint64_t *ret_start, uint64_t *ret_end)
 {
-	const struct cfi_question question = { .kind = CFI_FUNCTION, .file = number, .address = address };
+	const struct cfi_question question = {
+		.kind = CFI_FUNCTION, .file = number, .n_addresses = 1, .addresses = { address }
+	};
 	uint64_t start, end;
 	int r;
 
@@ -300,16 +302,18 @@ static int find_function(void *data, uint32_t number, uint64_t address, uint64_t
 
 /* ---- Callbacks for unwind/native ---- */
 
-static int ask_rows(void *data, struct module *module, uint64_t address, const uint8_t **ret, size_t *ret_bytes)
+static int ask_rows(void *data, struct module *module, const uint64_t *addresses, size_t n, const uint8_t **ret,
+		    size_t *ret_bytes)
 {
 	struct cfi_client *client = data;
-	struct cfi_question question = { .kind = CFI_ROWS, .address = address };
+	struct cfi_question question = { .kind = CFI_ROWS, .n_addresses = n };
 	struct cfi_packet packet;
 	struct cfi_file *file;
 	int r;
 
 	if (!module->elf || !elf_file_number(module->elf, &question.file))
 		return -ENOENT;
+	memcpy(question.addresses, addresses, n * sizeof *addresses);
 	file = &client->files[question.file];
 	r = converse(client, file, &question, &packet);
 	return r < 0 ? r : end_answer(client, file, cfi_take_rows(&packet, ret, ret_bytes));

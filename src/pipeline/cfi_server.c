@@ -121,7 +121,7 @@ static int answer_pair(struct server *server, const struct cfi_question *questio
 
 	memset(&answer, 0, sizeof answer);
 	if (question->kind == CFI_FUNCTION)
-		answer.error = elf_file_function(elf, question->address, &answer.first, &answer.second);
+		answer.error = elf_file_function(elf, question->addresses[0], &answer.first, &answer.second);
 	else if (question->kind == CFI_SYMBOL)
 		answer.error = elf_file_symbol(elf, question->name, &answer.first, &answer.second);
 	else
@@ -135,7 +135,10 @@ static int answer_rows(struct server *server, const struct cfi_question *questio
 	size_t n_bytes;
 	int r;
 
-	r = native_rows_compile(module, question->address, server->answer + sizeof error, &n_bytes);
+	if (question->n_addresses < 1 || question->n_addresses > NATIVE_ROWS_MAX_ADDRESSES)
+		return -EBADMSG;
+	r = native_rows_compile(module, question->addresses, (size_t)question->n_addresses,
+				server->answer + sizeof error, &n_bytes);
 	if (r < 0)
 		return r;
 	memcpy(server->answer, &error, sizeof error);

@@ -21,13 +21,13 @@ enum cfi_kind {
 	CFI_CLOSE,    /* no answer */
 	CFI_SYMBOL,   /* name; struct cfi_pair: value, size */
 	CFI_SECTION,  /* name; struct cfi_pair: address, size */
-	CFI_FUNCTION, /* address; struct cfi_pair: start, end */
-	CFI_ROWS,     /* address; int32_t error, the bytes of native_rows_compile() */
+	CFI_FUNCTION, /* one address; struct cfi_pair: start, end */
+	CFI_ROWS,     /* addresses; int32_t error, the bytes of native_rows_compile() */
 };
 
 struct cfi_question {
 	uint32_t kind, file; /* file: a number of the recorder's */
-	uint64_t address;
+	uint64_t n_addresses, addresses[NATIVE_ROWS_MAX_ADDRESSES];
 	char name[CFI_MAX_NAME];
 };
 

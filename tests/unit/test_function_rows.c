@@ -15,16 +15,21 @@ struct other {
 	bool is_made; /* the bytes are the answer; else they are compiled */
 	struct module module;
 	unsigned n_asked, n_refused;
+	uint64_t addresses[NATIVE_ROWS_MAX_ADDRESSES]; /* of the last question */
+	size_t n_addresses;
 };
 
-static int ask(void *data, struct module *module, uint64_t address, const uint8_t **ret, size_t *ret_bytes)
+static int ask(void *data, struct module *module, const uint64_t *addresses, size_t n, const uint8_t **ret,
+	       size_t *ret_bytes)
 {
 	struct other *other = data;
 
 	other->n_asked++;
+	memcpy(other->addresses, addresses, n * sizeof *addresses);
+	other->n_addresses = n;
 	other->module.elf = module->elf;
 	if (!other->is_made)
-		assert_int_equal(native_rows_compile(&other->module, address, other->bytes, &other->n_bytes), 0);
+		assert_int_equal(native_rows_compile(&other->module, addresses, n, other->bytes, &other->n_bytes), 0);
 	*ret = other->bytes;
 	*ret_bytes = other->n_bytes;
 	return 0;
@@ -174,7 +179,13 @@ static int close_own(void **state)
 	return 0;
 }
 
-enum { START = 0x1000, HEAD_BYTES = 20, ROW_BYTES = 16 + 2 * ROW_N_SAVED };
+enum {
+	START = 0x1000,
+	PART_BYTES = 8,
+	HEAD_BYTES = 20,
+	FIRST_ROW = PART_BYTES + HEAD_BYTES,
+	ROW_BYTES = 16 + 2 * ROW_N_SAVED
+};
 
 static void put(struct other *other, uint64_t number, size_t n_bytes)
 {
@@ -182,13 +193,21 @@ static void put(struct other *other, uint64_t number, size_t n_bytes)
 	other->n_bytes += n_bytes;
 }
 
+/* A part of an answer without expressions. */
+static void put_part(struct other *other, uint32_t number, uint64_t start, uint64_t end, uint32_t n)
+{
+	put(other, number, 4);
+	put(other, HEAD_BYTES + n * ROW_BYTES, 4);
+	put(other, start, 8);
+	put(other, end, 8);
+	put(other, n, 4);
+}
+
 static void put_head(struct other *other, uint64_t start, uint64_t end, uint32_t n)
 {
 	other->is_made = true;
 	other->n_bytes = 0;
-	put(other, start, 8);
-	put(other, end, 8);
-	put(other, n, 4);
+	put_part(other, 0, start, end, n);
 }
 
 static void put_row(struct other *other, uint32_t from, uint32_t to, unsigned kind, unsigned reg)
@@ -252,7 +271,7 @@ static void test_what_was_told_stays(void **state)
 	home_close(home);
 }
 
-/* Of an answer that is not kept, one row is: a process taken over by a file does not fill the recorder's memory. */
+/* Of rows that overlap known ones, one is kept. */
 static void test_other_rows_do_not_stay(void **state)
 {
 	struct home *home = home_open(own);
@@ -268,6 +287,109 @@ static void test_other_rows_do_not_stay(void **state)
 	assert_int_equal(home->pool.rows[row_at(home, START - 50)].cfa_register, MACHINE_REG_FP);
 	assert_int_equal(home->pool.n, 4);
 	home_close(home);
+}
+
+/* A process taken over by a file does not fill the recorder's memory: from a limit on, one row of an answer is kept. */
+static void test_there_is_an_end_to_keeping(void **state)
+{
+	struct home *home = home_open(own);
+
+	(void)state;
+	home->pool.n_kept_bytes = SIZE_MAX / 2;
+	put_good(&home->other);
+	for (unsigned i = 0; i < 2; i++) {
+		row_at(home, START + 5);
+		row_at(home, START + 6);
+	}
+	assert_int_equal(home->other.n_asked, 2);
+	assert_int_equal(home->pool.n, 2);
+	home_close(home);
+}
+
+/* ---- Answers for several addresses ---- */
+
+static uint32_t ask_for(struct home *home, const uint64_t *addresses, size_t n)
+{
+	uint32_t row;
+
+	assert_int_equal(cfi_rows_ask(&home->pool, &home->source, &home->module, addresses, n, &row), 0);
+	return row;
+}
+
+static void test_several_addresses_are_answered(void **state)
+{
+	const uint64_t addresses[] = { START + 5, START + 100, START + 300, START + 15, START + 200 };
+	struct home *home = home_open(own);
+
+	(void)state;
+	put_good(&home->other);
+	put_part(&home->other, 1, START + 90, START + 110, 1);
+	put_row(&home->other, 0, 20, CFA_DEREF, MACHINE_REG_FP);
+	put_part(&home->other, 4, START + 200, START + 201, 0); /* it has no CFI; the third address has no part */
+	assert_int_equal(home->pool.rows[ask_for(home, addresses, N_ELEMENTS(addresses))].cfa_register, MACHINE_REG_SP);
+	assert_int_equal(home->pool.rows[row_at(home, START + 15)].cfa_register, MACHINE_REG_FP);
+	assert_int_equal(home->pool.rows[row_at(home, START + 95)].cfa_kind, CFA_DEREF);
+	assert_int_equal(row_at(home, START + 200), ROW_NONE);
+	assert_int_equal(home->other.n_asked, 1);
+	assert_int_equal(home->other.n_refused, 0);
+	put_head(&home->other, START + 300, START + 301, 0);
+	row_at(home, START + 300);
+	assert_int_equal(home->other.n_asked, 2);
+	home_close(home);
+}
+
+/* The second part lies: its file is refused, and the rows of the first part remain. */
+static void test_lies_of_later_parts_are_refused(void **state)
+{
+	const uint64_t addresses[] = { START + 5, START + 100 };
+	struct home *home;
+
+	(void)state;
+	for (unsigned i = 0; i < 5; i++) {
+		home = home_open(own);
+		put_good(&home->other);
+		put_part(&home->other, i == 0 ? 2 : i == 1 ? 0 : 1, START + (i == 2 ? 200 : 90), START + 210, 1);
+		put_row(&home->other, 0, i == 3 ? 1 : 110, CFA_DEREF, MACHINE_REG_FP);
+		if (i == 4)
+			put(&home->other, 0, 1);
+		assert_int_equal(home->pool.rows[ask_for(home, addresses, 2)].cfa_register, MACHINE_REG_SP);
+		if (home->other.n_refused != 1)
+			fail_msg("lie %u was believed", i);
+		assert_int_equal(home->pool.rows[row_at(home, START + 5)].cfa_register, MACHINE_REG_SP);
+		assert_int_equal(home->other.n_asked, 1);
+		home_close(home);
+	}
+}
+
+/* Functions of this program, asked for together: fewer questions, equal rows. */
+static void test_a_question_serves_several_functions(void **state)
+{
+	struct module here = { .path = (char *)(uintptr_t) "own", .elf = own };
+	struct home *home = home_open(own);
+	uint64_t addresses[NATIVE_ROWS_MAX_ADDRESSES], start, end;
+	struct row_pool pool;
+	uint32_t row, theirs;
+	size_t n = 0;
+
+	(void)state;
+	assert_int_equal(row_pool_init(&pool), 0);
+	for (uint64_t at = 0; at < 1 << 20 && n < N_ELEMENTS(addresses); at += 16)
+		if (elf_file_function(own, at, &start, &end) == 0 && end - start > 64) {
+			addresses[n++] = start + 32;
+			at = end;
+		}
+	assert_int_equal(n, N_ELEMENTS(addresses));
+	ask_for(home, addresses, n);
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(cfi_row_at(&pool, NULL, &here, addresses[i], &row), 0);
+		theirs = row_at(home, addresses[i]);
+		assert_true(same_row(&pool, row, &home->pool, theirs));
+	}
+	assert_in_range(home->other.n_asked, 1, 3);
+	assert_int_equal(home->other.n_refused, 0);
+	home_close(home);
+	cfi_module_done(&here);
+	row_pool_done(&pool);
 }
 
 /* A gap between received rows gets a request of its own. */
@@ -295,12 +417,12 @@ static void set(struct other *other, size_t at, uint64_t number, size_t n_bytes)
 
 static void lie_of_no_length(struct other *other)
 {
-	set(other, 8, START, 8);
+	set(other, PART_BYTES + 8, START, 8);
 }
 
 static void lie_of_another_place(struct other *other)
 {
-	set(other, 0, START + 15, 8);
+	set(other, PART_BYTES, START + 15, 8);
 }
 
 static void lie_that_ends_early(struct other *other)
@@ -311,46 +433,62 @@ static void lie_that_ends_early(struct other *other)
 static void lie_that_goes_on(struct other *other)
 {
 	put(other, 0, 1);
+	set(other, 4, other->n_bytes - PART_BYTES, 4);
 }
 
 static void lie_of_many_rows(struct other *other)
 {
-	set(other, 16, UINT32_MAX, 4);
+	set(other, PART_BYTES + 16, UINT32_MAX, 4);
 }
 
 static void lie_without_the_row(struct other *other)
 {
-	set(other, HEAD_BYTES + 4, 2, 4); /* [0, 2): not what was asked for */
+	set(other, FIRST_ROW + 4, 2, 4); /* [0, 2): not what was asked for */
 }
 
 static void lie_of_overlapping_rows(struct other *other)
 {
-	set(other, HEAD_BYTES + ROW_BYTES, 9, 4);
+	set(other, FIRST_ROW + ROW_BYTES, 9, 4);
 }
 
 static void lie_beyond_the_end(struct other *other)
 {
-	set(other, HEAD_BYTES + ROW_BYTES + 4, 21, 4);
+	set(other, FIRST_ROW + ROW_BYTES + 4, 21, 4);
 }
 
 static void lie_of_a_register(struct other *other)
 {
-	set(other, HEAD_BYTES + 9, MACHINE_N_REGS, 1);
+	set(other, FIRST_ROW + 9, MACHINE_N_REGS, 1);
 }
 
 static void lie_of_a_kind(struct other *other)
 {
-	set(other, HEAD_BYTES + 8, CFA_EXPRESSION + 1, 1);
+	set(other, FIRST_ROW + 8, CFA_EXPRESSION + 1, 1);
 }
 
 static void lie_of_an_expression(struct other *other)
 {
-	set(other, HEAD_BYTES + 8, CFA_EXPRESSION, 1); /* whose operations are the next row */
+	set(other, FIRST_ROW + 8, CFA_EXPRESSION, 1); /* whose operations are the next row */
 }
 
 static void lie_of_a_saved_expression(struct other *other)
 {
-	set(other, HEAD_BYTES + 16, (uint16_t)SAVED_EXPRESSION, 2);
+	set(other, FIRST_ROW + 16, (uint16_t)SAVED_EXPRESSION, 2);
+}
+
+static void lie_of_another_address(struct other *other)
+{
+	set(other, 0, 1, 4);
+}
+
+static void lie_of_a_long_part(struct other *other)
+{
+	set(other, 4, UINT32_MAX, 4);
+}
+
+static void lie_of_a_short_part(struct other *other)
+{
+	set(other, 4, HEAD_BYTES, 4);
 }
 
 static void lie_of_nothing(struct other *other)
@@ -361,10 +499,10 @@ static void lie_of_nothing(struct other *other)
 static void test_lies_are_refused(void **state)
 {
 	static void (*const lies[])(struct other *) = {
-		lie_of_no_length,  lie_of_another_place, lie_that_ends_early,     lie_that_goes_on,
-		lie_of_many_rows,  lie_without_the_row,  lie_of_overlapping_rows, lie_beyond_the_end,
-		lie_of_a_register, lie_of_a_kind,        lie_of_an_expression,    lie_of_a_saved_expression,
-		lie_of_nothing,
+		lie_of_no_length,  lie_of_another_place,   lie_that_ends_early,     lie_that_goes_on,
+		lie_of_many_rows,  lie_without_the_row,    lie_of_overlapping_rows, lie_beyond_the_end,
+		lie_of_a_register, lie_of_a_kind,          lie_of_an_expression,    lie_of_a_saved_expression,
+		lie_of_nothing,    lie_of_another_address, lie_of_a_long_part,      lie_of_a_short_part,
 	};
 
 	(void)state;
@@ -381,12 +519,90 @@ static void test_lies_are_refused(void **state)
 	}
 }
 
+/* ---- Questions about a stack ---- */
+
+#define MAPPED_AT UINT64_C(0x10000000)
+#define STACK_AT UINT64_C(0x7ffd00000000)
+
+enum { MAPPED_BYTES = 1 << 16, STACK_WORDS = 1024 };
+
+static void walk(struct native_process *process, uint64_t pc, const uint64_t *words)
+{
+	struct native_stack stack = { 0 };
+	struct sample sample = { .has_user = true };
+
+	sample.stack = (const uint8_t *)words;
+	sample.stack_bytes = STACK_WORDS * sizeof *words;
+	sample.regs.value[MACHINE_REG_SP] = STACK_AT;
+	sample.regs.value[MACHINE_REG_PC] = pc;
+	assert_int_equal(native_unwind(process, &sample, NULL, &stack), 0);
+	native_stack_done(&stack);
+}
+
+/* Words further up the stack that point into the same mapping are asked for at once, each once, and never again. */
+static void test_the_stack_is_asked_for(void **state)
+{
+	const struct mapping_source source = {
+		.start = MAPPED_AT, .end = MAPPED_AT + MAPPED_BYTES, .executable = true, .inode = 1, .path = "/own"
+	};
+	const uint64_t expected[] = { START, START + 0x100, START + 0x200, START + 0x300 };
+	uint64_t words[STACK_WORDS] = { 1, MAPPED_AT + START + 0x101, STACK_AT, MAPPED_AT + START + 0x201,
+					MAPPED_AT + START + 0x101 };
+	struct home *home = home_open(own);
+	struct native_unwinder *unwinder;
+	struct native_process *process;
+	struct address_space *space;
+	struct module_table *modules;
+
+	(void)state;
+	words[5] = MAPPED_AT + MAPPED_BYTES + 1; /* beyond the mapping */
+	words[6] = MAPPED_AT + START + 1;        /* the PC itself */
+	words[100] = MAPPED_AT + START + 0x301;
+	words[STACK_WORDS - 1] = MAPPED_AT + START + 0x401; /* too far up */
+	assert_int_equal(module_table_new(&modules), 0);
+	assert_int_equal(address_space_new(1, modules, &space), 0);
+	assert_int_equal(address_space_add(space, &source), 0);
+	module_table_get(modules, 0)->elf = own;
+	assert_int_equal(native_unwinder_new(modules, &unwinder), 0);
+	native_unwinder_set_source(unwinder, &home->source);
+	assert_int_equal(native_process_new(unwinder, space, &process), 0);
+	put_head(&home->other, START, START + 1, 0);
+	for (uint32_t i = 1; i < 4; i++)
+		put_part(&home->other, i, expected[i], expected[i] + 1, 0);
+	for (unsigned i = 0; i < 2; i++)
+		walk(process, MAPPED_AT + START, words);
+	assert_int_equal(home->other.n_refused, 0);
+	assert_int_equal(home->other.n_asked, 1);
+	assert_int_equal(home->other.n_addresses, N_ELEMENTS(expected));
+	assert_memory_equal(home->other.addresses, expected, sizeof expected);
+
+	put_head(&home->other, START + 4, START + 5, 0);
+	walk(process, MAPPED_AT + START + 4, words);
+	assert_int_equal(home->other.n_asked, 2);
+	assert_int_equal(home->other.n_addresses, 1);
+	native_process_free(process);
+	native_unwinder_free(unwinder);
+	module_table_get(modules, 0)->elf = NULL; /* another test needs it */
+	address_space_free(space);
+	module_table_free(modules);
+	home_close(home);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_they_are_the_same),   cmocka_unit_test(test_one_answer_serves_a_function),
-		cmocka_unit_test(test_what_was_told_stays), cmocka_unit_test(test_other_rows_do_not_stay),
-		cmocka_unit_test(test_gaps_are_asked_for),  cmocka_unit_test(test_lies_are_refused),
+		cmocka_unit_test(test_they_are_the_same),
+		cmocka_unit_test(test_one_answer_serves_a_function),
+		cmocka_unit_test(test_what_was_told_stays),
+		cmocka_unit_test(test_other_rows_do_not_stay),
+		cmocka_unit_test(test_there_is_an_end_to_keeping),
+		cmocka_unit_test(test_several_addresses_are_answered),
+		cmocka_unit_test(test_lies_of_later_parts_are_refused),
+		cmocka_unit_test(test_a_question_serves_several_functions),
+		cmocka_unit_test(test_the_stack_is_asked_for),
+
+		cmocka_unit_test(test_gaps_are_asked_for),
+		cmocka_unit_test(test_lies_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, open_own, close_own);

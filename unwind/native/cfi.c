@@ -266,31 +266,42 @@ static int compile(struct row_pool *pool, struct module *module, uint64_t addres
 	return r < 0 ? r : pool_add(pool, &row, &slow, r > 0, ret);
 }
 
+bool cfi_row_find(const struct module *module, uint64_t address, uint32_t *ret)
+{
+	const struct cfi_module *cfi = module->cfi;
+	const struct id_slot *slot = cfi ? id_map_find(&cfi->pcs, address + 1) : NULL;
+
+	if (!slot)
+		return cfi && function_rows_find(cfi, address, ret);
+	*ret = slot->id;
+	return true;
+}
+
+int cfi_rows_ask(struct row_pool *pool, const struct native_row_source *source, struct module *module,
+		 const uint64_t *addresses, size_t n, uint32_t *ret)
+{
+	struct cfi_module *cfi;
+	int r;
+
+	r = module_cfi(module, &cfi);
+	return r < 0 ? r : function_rows_ask(pool, source, module, cfi, addresses, n, ret);
+}
+
 int cfi_row_at(struct row_pool *pool, const struct native_row_source *source, struct module *module, uint64_t address,
 	       uint32_t *ret)
 {
 	struct cfi_module *cfi;
-	const struct id_slot *slot;
 	uint32_t row = ROW_NONE;
 	int r;
 
+	if (cfi_row_find(module, address, ret))
+		return 0;
+	if (source)
+		return cfi_rows_ask(pool, source, module, &address, 1, ret);
 	r = module_cfi(module, &cfi);
 	if (r < 0)
 		return r;
-	slot = id_map_find(&cfi->pcs, address + 1);
-	if (slot) {
-		*ret = slot->id;
-		return 0;
-	}
-	if (source) {
-		r = function_rows_find(pool, source, module, cfi, address, &row);
-		if (r == 0)
-			*ret = row;
-		if (r == 0)
-			return 0;
-	} else {
-		r = compile(pool, module, address, &row);
-	}
+	r = compile(pool, module, address, &row);
 	if (r < 0 && r != -ENOENT)
 		return r;
 	r = id_map_add(&cfi->pcs, address + 1, row);

@@ -32,6 +32,16 @@ void row_pool_done(struct row_pool *pool);
 int cfi_row_at(struct row_pool *pool, const struct native_row_source *source, struct module *module, uint64_t address,
 	       uint32_t *ret);
 
+/* cfi_row_find - the same if it has been compiled already; false: it has not. */
+bool cfi_row_find(const struct module *module, uint64_t address, uint32_t *ret);
+
+/*
+ * cfi_rows_ask - ask a source for the rows of several addresses; none of them has been compiled.
+ * @addresses, @n: as in native_row_source. @ret: row of the first one, as above.
+ */
+int cfi_rows_ask(struct row_pool *pool, const struct native_row_source *source, struct module *module,
+		 const uint64_t *addresses, size_t n, uint32_t *ret);
+
 /* Add a row that does not come from CFI. Equal rows share an entry. -ENOMEM. */
 int row_pool_share(struct row_pool *pool, const struct cfi_row *row, uint32_t *ret);
 
@@ -66,7 +76,7 @@ struct cfi_range {
 };
 
 struct cfi_module {
-	struct id_map pcs;   /* own address + 1 -> row */
+	struct id_map pcs;   /* own address + 1 -> row; of single addresses */
 	Dwarf_CFI *eh_frame; /* only opened where our own reading of the programs has no answer */
 	bool eh_frame_tried;
 	Dwarf *dwarf;           /* only opened where .eh_frame has no answer */

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* function_rows.c - the rows of a whole function, compiled by one process for another.
+/* function_rows.c - the rows of whole functions, compiled by one process for another.
  *
- * A request takes about 10 µs, so an answer has all rows of a function, and the unwinder keeps them: three of four
- * later addresses are among them. An answer is a head and its rows:
+ * A question takes about 50 µs of CPU time, most of it for system calls and switching to the other process. So it has
+ * several addresses, and the rows of an answer are kept: later addresses are mostly among them. An answer has one part
+ * after another, for some of the addresses, in their order, the first one always among them:
+ *	number of the address in the question, bytes of the part (4 each)
  *	start, end (8 bytes each), number of rows (4)
  *	from, to, relative to the start (4 each); kind of CFA, its register, is it a signal frame, 0 (1 each); offset of
  *	the CFA (4); saved[] (2 each); an expression for the CFA and for each register that needs one:
  *	number of operations (1), and of each its code (1) and two numbers (8 each).
- * Addresses in [start, end) without a row are unknown, and requested later. An answer without rows means: no CFI.
+ * A part has the rows of the address' function. Addresses in [start, end) without a row are unknown, and requested
+ * later. A part without rows means: no CFI. An address without a part is requested when it is needed.
  *
- * Invariants of an accepted answer, from any sender: rows are in order of address, within [start, end), and do not
- * overlap; the requested address has one, or there is none; each is one that row.c could have made; derived
- * fields of a row are computed here. A whole function's rows are kept only if none of its code has rows already, and
- * only up to a limit; of other answers the requested row is kept, as if it had been compiled here.
+ * Invariants of an accepted answer, from any sender: parts belong to addresses of the question; rows are in order of
+ * address, within [start, end), and do not overlap; the requested address has one, or there is none; each is one that
+ * row.c could have made; derived fields of a row are computed here. A whole function's rows are kept only if none of
+ * its code has rows already, and only up to a limit; of other parts the row of the address is kept, as if it had been
+ * compiled here.
  */
 #include "unwind/native/function_rows.h"
 
@@ -26,7 +30,7 @@
 #include "unwind/native/program.h"
 
 enum {
-	MAX_ROWS = 128,            /* per answer */
+	MAX_ROWS = 128,            /* per part */
 	MAX_KEPT_BYTES = 32 << 20, /* total of answers; a hostile file may have a row for each byte */
 	MAX_SPLIT_BYTES = 64,      /* code that is split byte by byte */
 };
@@ -162,7 +166,8 @@ static int compile(struct compilation *compilation, struct module *module)
 /* ---- Writing ---- */
 
 struct writer {
-	uint8_t *at, *end;
+	uint8_t *at;
+	const uint8_t *end;
 	bool is_full;
 };
 
@@ -211,12 +216,13 @@ static void put_head(uint8_t *to, uint64_t start, uint64_t end, uint32_t n)
 	memcpy(to + 16, &n, sizeof n);
 }
 
-enum { HEAD_BYTES = 20 };
+enum { PART_BYTES = 8, HEAD_BYTES = 20 };
 
 /* Write as many rows from `first` on as fit. Returns their number. */
-static size_t write_rows(const struct compilation *compilation, size_t first, uint8_t *to, size_t *ret_bytes)
+static size_t write_rows(const struct compilation *compilation, size_t first, uint8_t *to, const uint8_t *to_end,
+			 size_t *ret_bytes)
 {
-	struct writer writer = { to + HEAD_BYTES, to + NATIVE_ROWS_MAX_BYTES, false };
+	struct writer writer = { to + HEAD_BYTES, to_end, false };
 	uint64_t start = compilation->rows[first].start;
 	size_t n = first;
 
@@ -235,29 +241,73 @@ static size_t write_rows(const struct compilation *compilation, size_t first, ui
 	return n - first;
 }
 
-int native_rows_compile(struct module *module, uint64_t address, uint8_t *to, size_t *ret_bytes)
+/* Write the rows around an address. Returns the number of bytes; 0: not even its own row found room; -ENOMEM. */
+static int compile_part(struct compilation *compilation, struct module *module, uint64_t address, uint8_t *to,
+			const uint8_t *to_end)
+{
+	size_t wanted, n, n_bytes = 0;
+	int r;
+
+	compilation->address = address;
+	r = compile(compilation, module);
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0) {
+		put_head(to, address, address + 1, 0);
+		return HEAD_BYTES;
+	}
+	wanted = (size_t)(row_of(compilation, address) - compilation->rows);
+	n = write_rows(compilation, 0, to, to_end, &n_bytes);
+	if (n <= wanted)
+		n = write_rows(compilation, wanted, to, to_end, &n_bytes);
+	return n > 0 ? (int)n_bytes : 0;
+}
+
+/* Has an earlier part covered the address? */
+static bool is_covered(const uint8_t *parts, size_t n_bytes, uint64_t address)
+{
+	uint32_t n_part_bytes;
+	uint64_t start, end;
+
+	for (size_t at = 0; at < n_bytes; at += PART_BYTES + n_part_bytes) {
+		memcpy(&n_part_bytes, parts + at + 4, sizeof n_part_bytes);
+		memcpy(&start, parts + at + PART_BYTES, sizeof start);
+		memcpy(&end, parts + at + PART_BYTES + 8, sizeof end);
+		if (address >= start && address < end)
+			return true;
+	}
+	return false;
+}
+
+int native_rows_compile(struct module *module, const uint64_t *addresses, size_t n, uint8_t *to, size_t *ret_bytes)
 {
 	CLEANUP(freep) struct compilation *compilation = malloc(sizeof *compilation);
-	size_t wanted, n;
-	int r;
+	const uint8_t *to_end = to + NATIVE_ROWS_MAX_BYTES;
+	size_t n_bytes = 0;
 
 	if (!compilation)
 		return -ENOMEM;
 	compilation->cfi = NULL;
-	compilation->address = address;
 	compilation->n = 0;
-	r = compile(compilation, module);
-	if (r < 0) {
+	for (uint32_t i = 0; i < n && NATIVE_ROWS_MAX_BYTES - n_bytes >= PART_BYTES + HEAD_BYTES; i++) {
+		uint8_t *part = to + n_bytes;
+		uint32_t n_part_bytes;
+		int r;
+
+		if (is_covered(to, n_bytes, addresses[i]))
+			continue;
+		r = compile_part(compilation, module, addresses[i], part + PART_BYTES, to_end);
 		drop(compilation, compilation->n);
-		put_head(to, address, address + 1, 0);
-		*ret_bytes = HEAD_BYTES;
-		return r == -ENOMEM ? r : 0;
+		if (r < 0)
+			return r;
+		if (r == 0)
+			break;
+		n_part_bytes = (uint32_t)r;
+		memcpy(part, &i, sizeof i);
+		memcpy(part + 4, &n_part_bytes, sizeof n_part_bytes);
+		n_bytes += PART_BYTES + n_part_bytes;
 	}
-	wanted = (size_t)(row_of(compilation, address) - compilation->rows);
-	n = write_rows(compilation, 0, to, ret_bytes);
-	if (n <= wanted)
-		(void)write_rows(compilation, wanted, to, ret_bytes);
-	drop(compilation, compilation->n);
+	*ret_bytes = n_bytes;
 	return 0;
 }
 
@@ -319,7 +369,8 @@ static int take_cfi_row(struct cursor *from, struct cfi_row *row, struct cfi_slo
 	return take_expressions(from, row, slow);
 }
 
-struct rows_answer {
+/* The part of an answer for one address. */
+struct rows_part {
 	uint64_t start, end;
 	uint32_t n_rows;
 	uint64_t offset; /* of the requested address */
@@ -330,9 +381,9 @@ struct rows_answer {
 };
 
 /* A range that is not kept has row 0. */
-static int take_range(struct row_pool *pool, struct cursor *from, struct rows_answer *answer, struct cfi_range *ret)
+static int take_range(struct row_pool *pool, struct cursor *from, struct rows_part *part, struct cfi_range *ret)
 {
-	uint64_t span = answer->end - answer->start;
+	uint64_t span = part->end - part->start;
 	struct cfi_range range = { 0 };
 	bool is_wanted;
 	struct cfi_slow slow;
@@ -341,11 +392,11 @@ static int take_range(struct row_pool *pool, struct cursor *from, struct rows_an
 
 	range.from = (uint32_t)cursor_fixed(from, 4);
 	range.to = (uint32_t)cursor_fixed(from, 4);
-	if (from->failed || range.from < answer->last || range.to <= range.from || range.to > span)
+	if (from->failed || range.from < part->last || range.to <= range.from || range.to > span)
 		return -EBADMSG;
-	is_wanted = answer->offset >= range.from && answer->offset < range.to;
+	is_wanted = part->offset >= range.from && part->offset < range.to;
 	r = take_cfi_row(from, &row, &slow);
-	if (r < 0 || (!answer->is_kept && !is_wanted)) {
+	if (r < 0 || (!part->is_kept && !is_wanted)) {
 		cfi_slow_done(&slow);
 	} else {
 		row_classify(&row);
@@ -354,10 +405,10 @@ static int take_range(struct row_pool *pool, struct cursor *from, struct rows_an
 	if (r < 0)
 		return r;
 	if (is_wanted) {
-		answer->has_found = true;
-		answer->found = range.row;
+		part->has_found = true;
+		part->found = range.row;
 	}
-	answer->last = range.to;
+	part->last = range.to;
 	*ret = range;
 	return 0;
 }
@@ -378,7 +429,7 @@ static size_t first_ending_after(const struct cfi_module *cfi, uint64_t address)
 	return low;
 }
 
-static bool find_known(const struct cfi_module *cfi, uint64_t address, uint32_t *ret)
+bool function_rows_find(const struct cfi_module *cfi, uint64_t address, uint32_t *ret)
 {
 	size_t at = first_ending_after(cfi, address);
 	const struct cfi_function *function;
@@ -400,80 +451,119 @@ static bool find_known(const struct cfi_module *cfi, uint64_t address, uint32_t 
 }
 
 static int take_head(const struct row_pool *pool, const struct cfi_module *cfi, struct cursor *from, uint64_t address,
-		     struct rows_answer *answer)
+		     struct rows_part *part)
 {
 	size_t n_bytes = cursor_left(from), at;
 
-	answer->start = cursor_fixed(from, 8);
-	answer->end = cursor_fixed(from, 8);
-	answer->n_rows = (uint32_t)cursor_fixed(from, 4);
-	if (from->failed || answer->n_rows > MAX_ROWS || answer->end <= answer->start ||
-	    answer->end - answer->start > UINT32_MAX || address < answer->start || address >= answer->end)
+	part->start = cursor_fixed(from, 8);
+	part->end = cursor_fixed(from, 8);
+	part->n_rows = (uint32_t)cursor_fixed(from, 4);
+	if (from->failed || part->n_rows > MAX_ROWS || part->end <= part->start ||
+	    part->end - part->start > UINT32_MAX || address < part->start || address >= part->end)
 		return -EBADMSG;
-	answer->offset = address - answer->start;
-	at = first_ending_after(cfi, answer->start);
-	answer->is_kept = (at == cfi->n_functions || cfi->functions[at].start >= answer->end) &&
-			  pool->n_kept_bytes + n_bytes <= MAX_KEPT_BYTES;
+	part->offset = address - part->start;
+	at = first_ending_after(cfi, part->start);
+	part->is_kept = (at == cfi->n_functions || cfi->functions[at].start >= part->end) &&
+			pool->n_kept_bytes + n_bytes <= MAX_KEPT_BYTES;
 	return 0;
 }
 
 /* Append ranges after those of the module; store_rows() adds them once all were read. */
-static int take_answer(struct row_pool *pool, struct cfi_module *cfi, struct cursor *from, uint64_t address,
-		       struct rows_answer *answer)
+static int take_rows(struct row_pool *pool, struct cfi_module *cfi, struct cursor *from, uint64_t address,
+		     struct rows_part *part)
 {
 	int r;
 
-	r = take_head(pool, cfi, from, address, answer);
-	for (uint32_t i = 0; r >= 0 && i < answer->n_rows; i++) {
+	r = take_head(pool, cfi, from, address, part);
+	for (uint32_t i = 0; r >= 0 && i < part->n_rows; i++) {
 		r = grow(&cfi->ranges, cfi->n_ranges + i, &cfi->ranges_allocated, sizeof *cfi->ranges);
 		if (r >= 0)
-			r = take_range(pool, from, answer, &cfi->ranges[cfi->n_ranges + i]);
+			r = take_range(pool, from, part, &cfi->ranges[cfi->n_ranges + i]);
 	}
 	if (r < 0)
 		return r;
-	return cursor_left(from) == 0 && answer->has_found == (answer->n_rows > 0) ? 0 : -EBADMSG;
+	return cursor_left(from) == 0 && part->has_found == (part->n_rows > 0) ? 0 : -EBADMSG;
 }
 
-static int store_rows(struct row_pool *pool, struct cfi_module *cfi, const struct rows_answer *answer, size_t n_bytes)
+static int store_rows(struct row_pool *pool, struct cfi_module *cfi, const struct rows_part *part, size_t n_bytes)
 {
-	size_t at = first_ending_after(cfi, answer->start);
+	size_t at = first_ending_after(cfi, part->start);
 	int r;
 
 	r = grow(&cfi->functions, cfi->n_functions, &cfi->functions_allocated, sizeof *cfi->functions);
 	if (r < 0)
 		return r;
 	memmove(cfi->functions + at + 1, cfi->functions + at, (cfi->n_functions - at) * sizeof *cfi->functions);
-	cfi->functions[at] = (struct cfi_function){ answer->start, answer->end, (uint32_t)cfi->n_ranges,
-						    answer->n_rows };
+	cfi->functions[at] = (struct cfi_function){ part->start, part->end, (uint32_t)cfi->n_ranges, part->n_rows };
 	cfi->n_functions++;
-	cfi->n_ranges += answer->n_rows;
+	cfi->n_ranges += part->n_rows;
 	pool->n_kept_bytes += n_bytes;
 	return 0;
 }
 
-int function_rows_find(struct row_pool *pool, const struct native_row_source *source, struct module *module,
-		       struct cfi_module *cfi, uint64_t address, uint32_t *ret)
+/* Take the rows around an address. @ret: its row, ROW_NONE: it has no CFI. */
+static int take_part(struct row_pool *pool, struct cfi_module *cfi, struct cursor *from, uint64_t address,
+		     uint32_t *ret)
 {
-	struct rows_answer answer = { .n_rows = 0 };
+	struct rows_part part = { .n_rows = 0 };
+	size_t n_bytes = cursor_left(from);
+	int r;
+
+	r = take_rows(pool, cfi, from, address, &part);
+	if (r >= 0 && part.has_found && part.is_kept)
+		r = store_rows(pool, cfi, &part, n_bytes);
+	*ret = part.has_found ? part.found : ROW_NONE;
+	return r < 0 || (part.has_found && part.is_kept) ? r : id_map_add(&cfi->pcs, address + 1, *ret);
+}
+
+/* @ret: row of the first address. */
+static int take_answer(struct row_pool *pool, struct cfi_module *cfi, struct cursor *from, const uint64_t *addresses,
+		       size_t n, uint32_t *ret)
+{
+	uint32_t first = 0, number, n_bytes, row;
+	int r = 0;
+
+	do {
+		struct cursor part = { .at = from->at };
+
+		number = (uint32_t)cursor_fixed(from, 4);
+		n_bytes = (uint32_t)cursor_fixed(from, 4);
+		if (from->failed || number < first || number >= n || (first == 0 && number != 0) ||
+		    n_bytes > cursor_left(from))
+			return -EBADMSG;
+		part.at = from->at;
+		part.end = from->at += n_bytes;
+		/* Rows that an earlier part brought stay. */
+		if (number == 0 || !function_rows_find(cfi, addresses[number], &row))
+			r = take_part(pool, cfi, &part, addresses[number], &row);
+		if (number == 0 && r >= 0)
+			*ret = row;
+		first = number + 1;
+	} while (r >= 0 && cursor_left(from) > 0);
+	return r;
+}
+
+int function_rows_ask(struct row_pool *pool, const struct native_row_source *source, struct module *module,
+		      struct cfi_module *cfi, const uint64_t *addresses, size_t n, uint32_t *ret)
+{
 	struct cursor from = { .failed = false };
+	uint32_t row = ROW_NONE;
 	const uint8_t *bytes;
 	size_t n_bytes;
 	int r;
 
-	if (find_known(cfi, address, ret))
-		return 0;
-	r = source->ask(source->data, module, address, &bytes, &n_bytes);
-	if (r < 0)
-		return r;
-	from.at = bytes;
-	from.end = bytes + n_bytes;
-	r = take_answer(pool, cfi, &from, address, &answer);
+	r = source->ask(source->data, module, addresses, n, &bytes, &n_bytes);
+	if (r >= 0) {
+		from.at = bytes;
+		from.end = bytes + n_bytes;
+		r = take_answer(pool, cfi, &from, addresses, n, &row);
+		if (r == -EBADMSG)
+			source->refuse(source->data, module);
+	}
 	if (r == -ENOMEM)
 		return r;
-	if (r < 0)
-		source->refuse(source->data, module);
-	if (r < 0 || !answer.has_found)
-		return -ENOENT;
-	*ret = answer.found;
-	return answer.is_kept ? store_rows(pool, cfi, &answer, n_bytes) : 1;
+	*ret = row;
+	if (r >= 0 || id_map_find(&cfi->pcs, addresses[0] + 1) || function_rows_find(cfi, addresses[0], &row))
+		return 0;
+	return id_map_add(&cfi->pcs, addresses[0] + 1, ROW_NONE);
 }

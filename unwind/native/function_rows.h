@@ -5,12 +5,15 @@
 
 #include "unwind/native/cfi.h"
 
+/* function_rows_find - the row of an address from earlier answers. False: it is not known yet. */
+bool function_rows_find(const struct cfi_module *cfi, uint64_t address, uint32_t *ret);
+
 /*
- * function_rows_find - the row of an address, from cached answers, else from the source.
- * Returns 0; 1 the row is for this address alone, and no table here has it; -ENOENT there is no CFI;
- * -ENOMEM.
+ * function_rows_ask - ask the source for rows.
+ * @addresses, @n: as in native_row_source; none of them is known yet.
+ * @ret: row of the first address. Errors: -ENOMEM.
  */
-int function_rows_find(struct row_pool *pool, const struct native_row_source *source, struct module *module,
-		       struct cfi_module *cfi, uint64_t address, uint32_t *ret);
+int function_rows_ask(struct row_pool *pool, const struct native_row_source *source, struct module *module,
+		      struct cfi_module *cfi, const uint64_t *addresses, size_t n, uint32_t *ret);
 
 #endif

@@ -123,19 +123,24 @@ int native_register(struct native_stack *stack, size_t frame, unsigned reg, uint
 
 /* ---- Rows that another process compiles ---- */
 
-enum { NATIVE_ROWS_MAX_BYTES = 32 << 10 };
+enum {
+	NATIVE_ROWS_MAX_BYTES = 32 << 10, /* of an answer */
+	NATIVE_ROWS_MAX_ADDRESSES = 16,   /* of a question */
+};
 
 /*
- * Compiles rows for an unwinder that must not read call frame information itself. One answer has the rows of a
- * function, as native_rows_compile() writes them. The unwinder does not trust it.
+ * Compiles rows for an unwinder that must not read call frame information itself. One answer has the rows of several
+ * functions, as native_rows_compile() writes them. The unwinder does not trust it.
  */
 struct native_row_source {
 	/*
-	 * ask - the rows around an address of a module.
-	 * @ret: borrowed until the next call. Errors: -ENOENT no answer; the unwinder does not ask for that address
+	 * ask - the rows around addresses of a module.
+	 * @n: 1 to NATIVE_ROWS_MAX_ADDRESSES. The first address is needed now, the others probably soon.
+	 * @ret: borrowed until the next call. Errors: -ENOENT no answer; the unwinder does not ask for the first address
 	 *       again.
 	 */
-	int (*ask)(void *data, struct module *module, uint64_t address, const uint8_t **ret, size_t *ret_bytes);
+	int (*ask)(void *data, struct module *module, const uint64_t *addresses, size_t n, const uint8_t **ret,
+		   size_t *ret_bytes);
 	/* The last answer was malformed: native_rows_compile() did not write it. */
 	void (*refuse)(void *data, struct module *module);
 	void *data;
@@ -145,11 +150,12 @@ struct native_row_source {
 void native_unwinder_set_source(struct native_unwinder *unwinder, const struct native_row_source *source);
 
 /*
- * native_rows_compile - serialise the rows of the function that contains an address.
+ * native_rows_compile - serialise the rows of the functions that contain the addresses.
  * @module: only its elf is used, and its slot cfi; ended with native_rows_done().
+ * @addresses, @n: as in ask() above. All are answered that find room, the first one always.
  * @to: NATIVE_ROWS_MAX_BYTES. The result can state that there is no CFI. Errors: -ENOMEM.
  */
-int native_rows_compile(struct module *module, uint64_t address, uint8_t *to, size_t *ret_bytes);
+int native_rows_compile(struct module *module, const uint64_t *addresses, size_t n, uint8_t *to, size_t *ret_bytes);
 void native_rows_done(struct module *module);
 
 /* Distinct rows held, and places compiled so far. */

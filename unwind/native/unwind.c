@@ -109,8 +109,9 @@ static int find_new_row(struct native_process *process, uint64_t pc, uint32_t *r
 		return 0;
 	}
 	r = address_space_resolve(process->space, pc, &module, &address);
-	if (r >= 0 && module)
-		r = cfi_row_at(&process->unwinder->pool, process->unwinder->source, module, address, &row);
+	if (r >= 0 && module && !cfi_row_find(module, address, &row))
+		r = process->unwinder->source ? stack_rows_ask(process, mapping, pc, address, &row)
+					      : cfi_row_at(&process->unwinder->pool, NULL, module, address, &row);
 	if (r == -ENOMEM)
 		return r;
 	*ret = row;
@@ -586,7 +587,9 @@ int native_unwind(struct native_process *process, const struct sample *sample, s
 		process->generation = address_space_generation(process->space);
 	}
 	prefetch_begin(&process->unwinder->prefetch, &process->pcs, sample);
+	process->stack = stack;
 	r = walk_on(&walk);
+	process->stack = NULL;
 	prefetch_done(&process->unwinder->prefetch, stack);
 	return r;
 }

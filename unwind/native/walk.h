@@ -33,6 +33,7 @@ struct native_process {
 	struct pc_table failures; /* PCs without CFI -> searches that failed since the last that did not */
 	struct known_caller known_callers[N_KNOWN_CALLERS]; /* results of searches, the last one first */
 	unsigned generation;
+	const struct native_stack *stack; /* walked now; NULL: none */
 };
 
 /* Attempts that one sample may spend on code without CFI. */
@@ -81,6 +82,13 @@ struct walk {
 
 /* From walk->pc on to the end of the stack. 0, or -ENOMEM; stack->end says the rest. */
 int walk_on(struct walk *walk);
+
+/*
+ * stack_rows_ask - ask the source for the row of a PC, and for those of return addresses further up the stack.
+ * @mapping: of the PC; @address: of the PC in its module. Neither has the module a row yet. Errors: -ENOMEM.
+ */
+int stack_rows_ask(struct native_process *process, const struct mapping *mapping, uint64_t pc, uint64_t address,
+		   uint32_t *ret);
 
 /* The row for a lookup PC; ROW_NONE: no CFI. */
 int walk_find_row(struct native_process *process, uint64_t pc, uint32_t *ret);
