@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* function_rows.c - the rows of whole functions, compiled by one process for another.
  *
- * A question takes about 50 µs of CPU time, most of it for system calls and switching to the other process. So it has
+ * The unwinder waits about 50 µs for an answer, and each side takes some 10 µs of CPU time for it. So a question has
  * several addresses, and the rows of an answer are kept: later addresses are mostly among them. An answer has one part
  * after another, for some of the addresses, in their order, the first one always among them:
  *	number of the address in the question, bytes of the part (4 each)
