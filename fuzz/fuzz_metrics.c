@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fuzz_metrics.c - files of /proc about processes, whose names are their own choice, and about the machine.
+/* fuzz_metrics.c - files of /proc about processes, whose names are their own choice, about the machine, and of cgroups.
  *
  * The text is cut at each '\x1f' into the files of one call. Numbers come out as they are, or unknown: never negative.
  */
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/metrics/metrics.h"
+#include "src/metrics/sources.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
@@ -18,6 +18,43 @@ static void check(const int64_t *numbers, size_t n)
 	for (size_t i = 0; i < n; i++)
 		if (numbers[i] < 0 && numbers[i] != METRIC_UNKNOWN)
 			abort();
+}
+
+static void check_lines(char *const *files)
+{
+	struct pressure_row pressure;
+	struct disk_row disk;
+	struct network_row network;
+
+	for (size_t i = 0; i < N_FILES && files[i]; i++) {
+		(void)pressure_parse(files[i], "some", &pressure);
+		check(&pressure.ns, 1);
+		if (disk_parse(files[i], &disk))
+			check(&disk.reads, (sizeof disk - offsetof(struct disk_row, reads)) / sizeof disk.reads);
+		if (network_parse(files[i], &network))
+			check(&network.received_bytes, (sizeof network - offsetof(struct network_row, received_bytes)) /
+							       sizeof network.sent_bytes);
+	}
+}
+
+/* Each file as all of a group's files, and as the lists of mounts and groups. */
+static void check_cgroups(char *const *files)
+{
+	struct metrics metrics = { .look = 1 };
+
+	for (size_t i = 0; i < N_FILES && files[i]; i++) {
+		const char *text = files[i];
+		struct cgroup_files group = { i % 2 == 0, text, text, text, text, text, text, text,
+					      text,       text, text, text, text, text, text };
+		struct cgroup_row row;
+
+		cgroup_parse(&group, 10000000, &row);
+		check(&row.cpu_ns, sizeof row / sizeof row.cpu_ns);
+	}
+	for (size_t i = 0; i < N_FILES && files[i]; i++)
+		if ((i % 2 == 0 ? cgroup_parse_mounts(&metrics, files[i]) : cgroup_add(&metrics, files[i])) < 0)
+			break;
+	cgroup_done(&metrics);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
@@ -39,6 +76,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 		10000000, &machine);
 	check(&machine.user_ns,
 	      (sizeof machine - offsetof(struct machine_usage_row, user_ns)) / sizeof machine.user_ns);
+	check_lines(files);
+	check_cgroups(files);
 	free(text);
 	return 0;
 }

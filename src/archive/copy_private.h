@@ -65,7 +65,7 @@ int copy_totals(struct copy *copy, struct source *source);
 /* copy_gpu.c: tables of GPUs, where it has them; after its processes have numbers. */
 int copy_gpu(struct copy *copy, struct source *source);
 
-/* copy_metrics.c: rows of metrics but process_usage and machine_usage; after its processes have numbers. */
+/* copy_metrics.c: rows of metrics; after its processes have numbers. */
 int copy_metrics(struct copy *copy, struct source *source);
 /* copy_rows.c: rows that programs wrote; after its processes have numbers. */
 int copy_program_rows(struct copy *copy, struct source *source);

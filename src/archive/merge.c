@@ -83,13 +83,6 @@ static const struct moved moved[] = {
 	{ "pause", "SELECT started, ended FROM pause",
 	  "INSERT INTO pause(started, ended) VALUES(?1,?2) ON CONFLICT(started) DO UPDATE SET ended = excluded.ended",
 	  0, 0 },
-	{ "process_usage",
-	  "SELECT pid, timestamp, rss, anonymous, swap, virtual, threads, user_ns, system_ns, major_faults, read_bytes, written_bytes FROM process_usage",
-	  "INSERT OR IGNORE INTO process_usage VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)", 1, 0 },
-	{ "machine_usage",
-	  "SELECT host, timestamp, user_ns, system_ns, idle_ns, iowait_ns, steal_ns, memory, available, swap_used, read_bytes, written_bytes, received_bytes, sent_bytes, cpu_stalled_ns, memory_stalled_ns, io_stalled_ns FROM machine_usage",
-	  "INSERT OR IGNORE INTO machine_usage VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17)", 0,
-	  0 },
 	{ "counter", "SELECT name, value FROM counter WHERE name <> '" STORE_SEAL "'",
 	  "INSERT INTO counter(name, value) VALUES(?1,?2) ON CONFLICT(name) DO UPDATE SET value = CASE name"
 	  " WHEN 'first sample ns' THEN min(value, excluded.value) ELSE value + excluded.value END",

@@ -13,28 +13,6 @@
 /* A driver without persistence mode initialises each device first, which takes seconds. */
 enum { PATIENCE_MS = 20000 };
 
-static int put_row(void *data, const char *table, const struct metric_value *values, size_t n)
-{
-	struct live_rows *rows = data;
-
-	(void)table;
-	for (size_t i = 0; i < n; i++)
-		switch (values[i].type) {
-		case METRIC_INTEGER:
-			live_integer(rows, values[i].integer);
-			break;
-		case METRIC_REAL:
-			live_real(rows, values[i].real);
-			break;
-		case METRIC_TEXT:
-			live_text(rows, values[i].text);
-			break;
-		default:
-			live_null(rows);
-		}
-	return 0;
-}
-
 /* -ENODATA: the machine has no driver, which a note has said. */
 static int look(struct live *live, const struct gpu_look **ret)
 {
@@ -61,7 +39,7 @@ static int look(struct live *live, const struct gpu_look **ret)
 
 static int read_table(struct live *live, struct live_rows *rows, int which)
 {
-	const struct metric_sink sink = { put_row, rows };
+	const struct metric_sink sink = { live_put_metric, rows };
 	const struct gpu_look *found;
 	double now = (double)realtime_ns() / 1e9;
 	char host[65];

@@ -37,6 +37,10 @@ void live_real(struct live_rows *rows, double value);
 void live_bytes(struct live_rows *rows, const char *bytes, size_t n);
 void live_text(struct live_rows *rows, const char *text); /* NULL: is NULL */
 
+/* live_put_metric - a row of metrics; for struct metric_sink, whose data are the rows. */
+struct metric_value;
+int live_put_metric(void *data, const char *table, const struct metric_value *values, size_t n);
+
 /* Drop all rows after so many values: those of a process that ended while it was read. */
 void live_cut(struct live_rows *rows, size_t n_values);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* metrics.h - memory, CPU time and I/O of processes and of the machine, from /proc.
+/* metrics.h - memory, CPU time and I/O of processes, their cgroups and the machine, from /proc and /sys/fs/cgroup; GPUs.
  *
- * Nothing of a process is opened but its files in /proc, and nothing is kept between two calls. Counters are totals since the
- * start of the process or of the machine: the difference of two rows is the use between them.
- * Source: proc(5), Documentation/accounting/psi.rst and Documentation/filesystems/proc.rst of Linux 6.12.
+ * Each table has a file of its own here, and a line in metrics.c. Counters are totals since the start of the process, or since
+ * boot: the difference of two rows is the use between them. Files that are read again and again stay open, which halves the cost.
+ * Source: proc(5), Documentation/accounting/psi.rst, Documentation/filesystems/proc.rst, Documentation/admin-guide/cgroup-v1,
+ * cgroup-v2.rst and iostats.rst of Linux 6.12.
  */
 #ifndef PROBING_METRICS_H
 #define PROBING_METRICS_H
@@ -46,21 +47,53 @@ static inline struct metric_value metric_text(const char *text)
 		    : (struct metric_value){ .type = METRIC_NULL };
 }
 
-/* ---- Processes and the machine ---- */
+/* ---- Reading ---- */
+
+struct metrics;
+
+/* metrics_new - @ret: ended with metrics_free(). -ENOMEM. */
+int metrics_new(struct metrics **ret);
+void metrics_free(struct metrics *metrics);
+void metrics_freep(struct metrics **metrics);
+
+/* A moment, and the processes that are looked at. */
+struct metrics_moment {
+	double seconds; /* the timestamp of its rows */
+	const pid_t *pids;
+	size_t n_pids;
+};
 
 /*
- * metrics_read_process - one process now.
- * @ret: numbers that its kernel does not have, or hides, are METRIC_UNKNOWN.
- * Errors: -ESRCH it has ended, or is a zombie; -ENOMEM; those of open(2) and read(2).
+ * metrics_put - the rows of a table; NULL: of all tables that are not of GPUs. A file that is missing, or may not be read, costs its
+ * values or rows only. Errors: -ENOMEM; those of the sink; -ENOENT @table is none of them.
  */
-int metrics_read_process(pid_t pid, struct process_usage_row *ret);
+int metrics_put(struct metrics *metrics, const char *table, const struct metrics_moment *moment,
+		const struct metric_sink *sink);
 
-/* metrics_read_machine - the machine now. Errors: -ENOMEM; those of open(2) and read(2) of /proc/stat. */
-int metrics_read_machine(struct machine_usage_row *ret);
+/* metrics_host - the name of the machine; "" if the kernel does not say. Borrowed. */
+const char *metrics_host(struct metrics *metrics);
+
+/* ---- Processes and the machine ---- */
+
+/* Numbers that the kernel does not have, or hides, are METRIC_UNKNOWN. */
+struct process_usage_row {
+	int64_t rss, anonymous, swap, virtual, threads, user_ns, system_ns, major_faults, read_bytes, written_bytes,
+		read_chars, written_chars;
+};
+struct machine_usage_row {
+	int64_t user_ns, system_ns, idle_ns, iowait_ns, steal_ns, memory, available, swap_used, read_bytes,
+		written_bytes, received_bytes, sent_bytes, cpu_stalled_ns, memory_stalled_ns, io_stalled_ns;
+};
+
+/* metrics_read_process - one process now. -ESRCH it has ended, or is a zombie; -ENOMEM; those of open(2) and read(2). */
+int metrics_read_process(struct metrics *metrics, pid_t pid, struct process_usage_row *ret);
+
+/* metrics_read_machine - the machine now. -ENOMEM; those of open(2) and read(2) of /proc/stat. */
+int metrics_read_machine(struct metrics *metrics, struct machine_usage_row *ret);
 
 /*
  * The parsers of both, for untrusted bytes. Each text ends with NUL; NULL: the file could not be read.
- * Leave pid, host and time_ns alone. -EBADMSG: @stat or @status is no such file. @tick_ns: a clock tick of "stat".
+ * -EBADMSG: @stat or @status is no such file. @tick_ns: a clock tick of "stat".
  */
 struct process_files {
 	const char *stat, *status, *io;

@@ -7,10 +7,9 @@
 
 #include "base/proc.h"
 #include "base/util.h"
-#include "src/metrics/metrics.h"
+#include "src/metrics/sources.h"
 
-/* Numbers that no kernel counts are a file's mistake; the product of two must not overflow. */
-static int64_t scaled(uint64_t number, uint64_t unit)
+int64_t metric_scaled(uint64_t number, uint64_t unit)
 {
 	uint64_t product;
 
@@ -19,7 +18,7 @@ static int64_t scaled(uint64_t number, uint64_t unit)
 	return (int64_t)product;
 }
 
-static int64_t sum(int64_t a, int64_t b)
+int64_t metric_sum(int64_t a, int64_t b)
 {
 	int64_t r;
 
@@ -34,18 +33,17 @@ static int64_t number_of(const char *text, const char *key, uint64_t unit)
 	const char *value = text ? proc_status_value(text, key) : NULL;
 	unsigned long long number;
 
-	return value && sscanf(value, " %20llu", &number) == 1 ? scaled(number, unit) : METRIC_UNKNOWN;
+	return value && sscanf(value, " %20llu", &number) == 1 ? metric_scaled(number, unit) : METRIC_UNKNOWN;
 }
 
-/* The same of a file whose lines are "KEY NUMBER". */
-static int64_t word_of(const char *text, const char *key, uint64_t unit)
+int64_t metric_word(const char *text, const char *key, uint64_t unit)
 {
 	size_t n = strlen(key);
 	unsigned long long number;
 
 	for (const char *line = text; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL)
 		if (strncmp(line, key, n) == 0 && line[n] == ' ' && sscanf(line + n, " %20llu", &number) == 1)
-			return scaled(number, unit);
+			return metric_scaled(number, unit);
 	return METRIC_UNKNOWN;
 }
 
@@ -65,12 +63,14 @@ int metrics_parse_process(const struct process_files *files, uint64_t tick_ns, s
 	ret->anonymous = number_of(files->status, "RssAnon", 1024);
 	ret->swap = number_of(files->status, "VmSwap", 1024);
 	ret->virtual = number_of(files->status, "VmSize", 1024);
-	ret->threads = scaled(threads, 1);
-	ret->user_ns = scaled(user, tick_ns);
-	ret->system_ns = scaled(system, tick_ns);
-	ret->major_faults = scaled(faults, 1);
+	ret->threads = metric_scaled(threads, 1);
+	ret->user_ns = metric_scaled(user, tick_ns);
+	ret->system_ns = metric_scaled(system, tick_ns);
+	ret->major_faults = metric_scaled(faults, 1);
 	ret->read_bytes = number_of(files->io, "read_bytes", 1);
 	ret->written_bytes = number_of(files->io, "write_bytes", 1);
+	ret->read_chars = number_of(files->io, "rchar", 1);
+	ret->written_chars = number_of(files->io, "wchar", 1);
 	return 0;
 }
 
@@ -80,7 +80,7 @@ static int64_t stalled_ns(const char *text)
 	const char *total = text && strncmp(text, "some ", 5) == 0 ? strstr(text, "total=") : NULL;
 	unsigned long long number;
 
-	return total && sscanf(total + strlen("total="), "%20llu", &number) == 1 ? scaled(number, 1000)
+	return total && sscanf(total + strlen("total="), "%20llu", &number) == 1 ? metric_scaled(number, 1000)
 										 : METRIC_UNKNOWN;
 }
 
@@ -96,8 +96,8 @@ static void take_net(const char *text, struct machine_usage_row *ret)
 			    3 ||
 		    strcmp(name, "lo") == 0)
 			continue;
-		ret->received_bytes = sum(ret->received_bytes, scaled(received, 1));
-		ret->sent_bytes = sum(ret->sent_bytes, scaled(sent, 1));
+		ret->received_bytes = metric_sum(ret->received_bytes, metric_scaled(received, 1));
+		ret->sent_bytes = metric_sum(ret->sent_bytes, metric_scaled(sent, 1));
 	}
 }
 
@@ -109,18 +109,19 @@ int metrics_parse_machine(const struct machine_files *files, uint64_t tick_ns, s
 	if (!files->stat || sscanf(files->stat, "cpu %20llu %20llu %20llu %20llu %20llu %20llu %20llu %20llu", &user,
 				   &nice, &system, &idle, &iowait, &irq, &softirq, &steal) != 8)
 		return -EBADMSG;
-	ret->user_ns = sum(scaled(user, tick_ns), scaled(nice, tick_ns));
-	ret->system_ns = sum(scaled(system, tick_ns), sum(scaled(irq, tick_ns), scaled(softirq, tick_ns)));
-	ret->idle_ns = scaled(idle, tick_ns);
-	ret->iowait_ns = scaled(iowait, tick_ns);
-	ret->steal_ns = scaled(steal, tick_ns);
+	ret->user_ns = metric_sum(metric_scaled(user, tick_ns), metric_scaled(nice, tick_ns));
+	ret->system_ns = metric_sum(metric_scaled(system, tick_ns),
+				    metric_sum(metric_scaled(irq, tick_ns), metric_scaled(softirq, tick_ns)));
+	ret->idle_ns = metric_scaled(idle, tick_ns);
+	ret->iowait_ns = metric_scaled(iowait, tick_ns);
+	ret->steal_ns = metric_scaled(steal, tick_ns);
 	ret->memory = number_of(files->meminfo, "MemTotal", 1024);
 	ret->available = number_of(files->meminfo, "MemAvailable", 1024);
 	total = number_of(files->meminfo, "SwapTotal", 1024);
 	available = number_of(files->meminfo, "SwapFree", 1024);
 	ret->swap_used = total >= available && available != METRIC_UNKNOWN ? total - available : METRIC_UNKNOWN;
-	ret->read_bytes = word_of(files->vmstat, "pgpgin", 1024); /* in KiB, from all block devices */
-	ret->written_bytes = word_of(files->vmstat, "pgpgout", 1024);
+	ret->read_bytes = metric_word(files->vmstat, "pgpgin", 1024); /* in KiB, from all block devices */
+	ret->written_bytes = metric_word(files->vmstat, "pgpgout", 1024);
 	take_net(files->net_dev, ret);
 	ret->cpu_stalled_ns = stalled_ns(files->cpu_pressure);
 	ret->memory_stalled_ns = stalled_ns(files->memory_pressure);

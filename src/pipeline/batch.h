@@ -76,7 +76,7 @@ struct new_thread {
 	char name[THREAD_NAME_BYTES];
 };
 
-/* A row of another table of metrics: n values from metric_values[first]. Texts are offsets in metric_text, in .integer. */
+/* A row of a table of metrics: n values from metric_values[first]. Texts are offsets in metric_text, in .integer. */
 struct new_metric {
 	const char *table;
 	size_t first, n;
@@ -110,8 +110,6 @@ struct new_rows {
 	X(uint8_t, raw)                                                                                                \
 	X(struct total_row, totals)                                                                                    \
 	X(struct pause_row, pauses)                                                                                    \
-	X(struct process_usage_row, process_usages)                                                                    \
-	X(struct machine_usage_row, machine_usages)                                                                    \
 	X(struct new_metric, metrics)                                                                                  \
 	X(struct metric_value, metric_values)                                                                          \
 	X(char, metric_text)                                                                                           \

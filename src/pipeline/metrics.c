@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* metrics.c - rows of process_usage, machine_usage and GPUs, between samples; see pipeline_private.h. */
+/* metrics.c - rows of metrics, between samples; see pipeline_private.h. */
 #include "src/metrics/metrics.h"
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/util.h"
 #include "src/pipeline/pipeline_private.h"
@@ -12,39 +11,7 @@
 /* Reading the files takes at most this part of the time: with hundreds of processes, rows come less often. */
 enum { MAX_SHARE = 1000 };
 
-static int put_machine(struct pipeline *pipeline, uint64_t time_ns)
-{
-	struct machine_usage_row now, *row;
-	int r;
-
-	r = metrics_read_machine(&now);
-	if (r < 0)
-		return r == -ENOMEM ? r : 0; /* /proc is hidden */
-	row = BATCH_ADD(pipeline->batch, machine_usages);
-	if (!row)
-		return -ENOMEM;
-	*row = now;
-	row->time_ns = time_ns;
-	return 0;
-}
-
-static int put_process(struct pipeline *pipeline, pid_t pid, uint64_t time_ns)
-{
-	struct process_usage_row now, *row;
-	int r;
-
-	r = metrics_read_process(pid, &now);
-	if (r < 0)
-		return r == -ENOMEM ? r : 0; /* it has just ended, or is hidden */
-	row = BATCH_ADD(pipeline->batch, process_usages);
-	if (!row)
-		return -ENOMEM;
-	*row = now;
-	row->time_ns = time_ns;
-	return 0;
-}
-
-/* ---- Rows of other tables ---- */
+/* ---- Rows ---- */
 
 static int add_text(struct batch *batch, const char *text, int64_t *ret)
 {
@@ -84,22 +51,22 @@ static int add_row(void *data, const char *table, const struct metric_value *val
 
 /* ---- GPUs: a look is asked for at one tick, and its rows come with a later flush ---- */
 
-int pipeline_start_gpu(struct pipeline *pipeline)
+int pipeline_start_metrics(struct pipeline *pipeline)
 {
+	int r;
+
+	r = metrics_new(&pipeline->metrics);
 	pipeline->gpu_asked_ns = realtime_ns();
-	return gpu_reader_start(&pipeline->gpu);
+	return r < 0 ? r : gpu_reader_start(&pipeline->gpu);
 }
 
 static int put_look(struct pipeline *pipeline, const struct gpu_look *look)
 {
 	const struct metric_sink sink = { add_row, pipeline->batch };
 	double seconds = store_seconds(pipeline->gpu_asked_ns);
-	char host[65];
+	const char *host = metrics_host(pipeline->metrics);
 	int r = 0;
 
-	if (gethostname(host, sizeof host) < 0)
-		host[0] = '\0';
-	host[sizeof host - 1] = '\0';
 	if (!pipeline->has_gpu_devices)
 		r = gpu_put_devices(look, host, &sink);
 	pipeline->has_gpu_devices = true;
@@ -131,10 +98,29 @@ const char *pipeline_gpu_trouble(const struct pipeline *pipeline)
 
 /* ---- All of them ---- */
 
+/* The processes that are known and have not ended, in the pipeline's array of them. */
+static int find_pids(struct pipeline *pipeline, size_t *ret_n)
+{
+	const struct processes *processes = &pipeline->processes;
+	size_t n = 0;
+
+	for (size_t i = 0; i < processes->n; i++) {
+		if (processes->processes[i]->ended_ns != 0)
+			continue;
+		if (grow(&pipeline->metric_pids, n, &pipeline->metric_pids_allocated, sizeof *pipeline->metric_pids) <
+		    0)
+			return -ENOMEM;
+		pipeline->metric_pids[n++] = processes->processes[i]->pid;
+	}
+	*ret_n = n;
+	return 0;
+}
+
 int pipeline_take_metrics(struct pipeline *pipeline, uint64_t now_ns)
 {
 	uint64_t period_ns = pipeline->options.metrics_ns, time_ns = pipeline_to_realtime(pipeline, now_ns);
-	const struct processes *processes = &pipeline->processes;
+	const struct metric_sink sink = { add_row, pipeline->batch };
+	struct metrics_moment moment = { .seconds = store_seconds(time_ns) };
 	uint64_t began_ns = thread_cpu_ns(), due_ns;
 	int r;
 
@@ -142,10 +128,10 @@ int pipeline_take_metrics(struct pipeline *pipeline, uint64_t now_ns)
 	if (r < 0 || period_ns == 0 || now_ns < pipeline->next_metrics_ns || pipeline->paused_ns != 0)
 		return r;
 	ask_gpu(pipeline, now_ns, time_ns);
-	r = put_machine(pipeline, time_ns);
-	for (size_t i = 0; i < processes->n && r >= 0; i++)
-		if (processes->processes[i]->ended_ns == 0)
-			r = put_process(pipeline, processes->processes[i]->pid, time_ns);
+	r = find_pids(pipeline, &moment.n_pids);
+	moment.pids = pipeline->metric_pids;
+	if (r >= 0)
+		r = metrics_put(pipeline->metrics, NULL, &moment, &sink);
 	/* A late look does not move those after it, unless it is a whole period late. */
 	due_ns = pipeline->next_metrics_ns + period_ns;
 	if (due_ns <= now_ns)

@@ -55,7 +55,7 @@ int pipeline_new(struct store *store, const struct pipeline_options *options, st
 	pipeline->to_realtime_ns = (int64_t)(realtime_ns() - monotonic_ns());
 	r = cfi_client_start(CFI_CLIENT_PATIENCE_MS, &pipeline->cfi); /* before any thread starts */
 	if (r >= 0 && options->metrics_ns > 0)
-		r = pipeline_start_gpu(pipeline);
+		r = pipeline_start_metrics(pipeline);
 	if (r >= 0)
 		r = processes_init(&pipeline->processes, pipeline->cfi);
 	if (r >= 0)
@@ -100,6 +100,8 @@ void pipeline_free(struct pipeline *pipeline)
 	processes_done(&pipeline->processes);
 	cfi_client_free(pipeline->cfi);
 	gpu_reader_free(pipeline->gpu);
+	metrics_free(pipeline->metrics);
+	free(pipeline->metric_pids);
 	free(pipeline->threads);
 	free(pipeline->stale.places);
 	id_map_done(&pipeline->thread_index);

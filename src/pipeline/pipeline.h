@@ -62,7 +62,7 @@ struct pipeline_options {
 	bool no_symbols;              /* open no file for names; pipeline_resymbolize() finds them later */
 	/* Its records go into a table; borrowed, outlives the pipeline. NULL: there is none. */
 	const struct tracepoint *tracepoint;
-	uint64_t metrics_ns; /* period of process_usage and machine_usage; 0: they get no rows */
+	uint64_t metrics_ns; /* period of the tables of metrics; 0: they get no rows */
 	bool rows;           /* store the rows that programs write (src/rows) */
 	bool is_sparse;      /* samples are sparse: search for interpreters between them, too */
 	enum capture_mode mode;

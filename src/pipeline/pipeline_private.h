@@ -78,9 +78,12 @@ struct pipeline {
 	uint64_t paused_ns;                          /* CLOCK_MONOTONIC, since when; 0: it is not paused */
 	uint64_t since_ns;        /* CLOCK_MONOTONIC; of samples of before the maps may not be those that were read */
 	uint64_t next_metrics_ns; /* CLOCK_MONOTONIC */
-	struct gpu_reader *gpu;   /* NULL: not asked for, or it has ended */
-	uint64_t gpu_asked_ns;    /* CLOCK_REALTIME of the look that is under way */
-	bool has_gpu_devices;     /* their rows are put */
+	struct metrics *metrics;  /* NULL: not asked for */
+	pid_t *metric_pids;       /* of one look */
+	size_t metric_pids_allocated;
+	struct gpu_reader *gpu; /* NULL: not asked for, or it has ended */
+	uint64_t gpu_asked_ns;  /* CLOCK_REALTIME of the look that is under way */
+	bool has_gpu_devices;   /* their rows are put */
 	struct followed_rows rows;
 	char python[64];
 	int64_t to_realtime_ns; /* CLOCK_REALTIME minus CLOCK_MONOTONIC at the start */
@@ -148,8 +151,8 @@ int pipeline_renew_tree(struct pipeline *pipeline);
 
 /* ---- metrics.c ---- */
 
-/* Start the process that reads GPUs; before any thread starts. */
-int pipeline_start_gpu(struct pipeline *pipeline);
+/* Open the machine's files, and start the process that reads GPUs; before any thread starts. */
+int pipeline_start_metrics(struct pipeline *pipeline);
 /* Rows of what the known processes and the machine use now, where they are due. -ENOMEM. */
 int pipeline_take_metrics(struct pipeline *pipeline, uint64_t now_ns);
 

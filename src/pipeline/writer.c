@@ -73,10 +73,6 @@ static int put_rows(struct store *store, struct records *records, const struct b
 		r = store_put_total(store, &batch->totals[i]);
 	for (size_t i = 0; i < batch->n_pauses && r >= 0; i++)
 		r = store_put_pause(store, &batch->pauses[i]);
-	for (size_t i = 0; i < batch->n_process_usages && r >= 0; i++)
-		r = store_put_process_usage(store, &batch->process_usages[i]);
-	for (size_t i = 0; i < batch->n_machine_usages && r >= 0; i++)
-		r = store_put_machine_usage(store, &batch->machine_usages[i]);
 	for (size_t i = 0; i < batch->n_metrics && r >= 0; i++) {
 		const struct new_metric *row = &batch->metrics[i];
 

@@ -42,8 +42,6 @@ static const char *const drop_sql[] = {
 	 " weight = weight + excluded.weight"),
 	("DELETE FROM stack_total WHERE (pid, tid, stack) IN"
 	 " (SELECT pid, tid, coalesce(stack, 0) FROM sample WHERE rowid <= ?1) AND samples <= 0"),
-	"DELETE FROM process_usage WHERE timestamp <= (SELECT timestamp FROM sample WHERE rowid = ?1)",
-	"DELETE FROM machine_usage WHERE timestamp <= (SELECT timestamp FROM sample WHERE rowid = ?1)",
 	DROP_ROWS("(SELECT timestamp FROM sample WHERE rowid = ?1)"),
 };
 

@@ -148,26 +148,8 @@ struct pause_row {
 	uint64_t started_ns, ended_ns; /* CLOCK_REALTIME; ended_ns 0: it lasts */
 };
 int store_put_pause(struct store *store, const struct pause_row *row);
-/*
- * What a process, or the machine, uses at a moment: see the tables process_usage and machine_usage. METRIC_UNKNOWN becomes NULL.
- * Put again for the same moment, the later row stays. -ENOENT: the file is of a version that has no such table.
- */
-#define METRIC_UNKNOWN INT64_MIN
-struct process_usage_row {
-	pid_t pid;
-	uint64_t time_ns;
-	int64_t rss, anonymous, swap, virtual, threads, user_ns, system_ns, major_faults, read_bytes, written_bytes;
-};
-struct machine_usage_row {
-	char host[65];
-	uint64_t time_ns;
-	int64_t user_ns, system_ns, idle_ns, iowait_ns, steal_ns, memory, available, swap_used, read_bytes,
-		written_bytes, received_bytes, sent_bytes, cpu_stalled_ns, memory_stalled_ns, io_stalled_ns;
-};
-int store_put_process_usage(struct store *store, const struct process_usage_row *row);
-int store_put_machine_usage(struct store *store, const struct machine_usage_row *row);
-
-/* Rows of other tables of metrics, as the catalogue has them: a value for each column. */
+/* Rows of the tables of metrics, as the catalogue has them: a value for each column. */
+#define METRIC_UNKNOWN INT64_MIN /* a number that becomes NULL */
 struct metric_value {
 	enum metric_type { METRIC_NULL, METRIC_INTEGER, METRIC_REAL, METRIC_TEXT } type;
 	union {
@@ -177,7 +159,10 @@ struct metric_value {
 	};
 };
 extern const char *const store_metric_tables[]; /* their names; NULL ends the list */
-/* store_put_metric - a row; the first one creates its table if that is an optional one. @table: of a static list. */
+/*
+ * store_put_metric - a row; the first one creates its table if that is an optional one. Put again for the same moment, the later
+ * row stays. @table: of store_metric_tables. -ENOENT: the file is of a version that has no such table.
+ */
 int store_put_metric(struct store *store, const char *table, const struct metric_value *values, size_t n);
 /* store_make_metric_table - create one of them in a file that lacks it. */
 int store_make_metric_table(sqlite3 *db, const char *table);

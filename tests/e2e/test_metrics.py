@@ -42,6 +42,41 @@ def rows(path, sql):
     return json.loads(probing("sql", path, sql, "-f", "json", check=t.OK).stdout)
 
 
+BUSY = "while True: pass"
+CGROUPS = "/sys/fs/cgroup"
+
+
+@contextlib.contextmanager
+def limited_group(name):
+    """A cgroup with a fifth of a CPU and 256 MB, of version 1 or 2; yields where a process joins it, and its path. None: none may be made."""
+    with contextlib.ExitStack() as stack:
+        joins = []
+        for controller, files in (("cpu", {"cpu.cfs_quota_us": "20000"}), ("memory", {"memory.limit_in_bytes": str(256 * MB)}),
+                                  ("", {"cpu.max": "20000 100000", "memory.max": str(256 * MB)})):
+            folder = os.path.join(CGROUPS, controller, name)
+            if os.path.exists(os.path.join(CGROUPS, controller, "cgroup.procs")):
+                try:
+                    os.mkdir(folder)
+                    stack.callback(remove_group, folder)
+                    for file, text in files.items():
+                        with open(os.path.join(folder, file), "w") as out:
+                            out.write(text)
+                    joins.append(os.path.join(folder, "cgroup.procs"))
+                except OSError:
+                    joins.clear()
+                    break
+        yield joins or None
+
+
+def remove_group(folder):
+    for _ in range(100):  # a killed process leaves it some time later
+        try:
+            return os.rmdir(folder)
+        except OSError:
+            time.sleep(0.05)
+    raise AssertionError(folder + " is not empty")
+
+
 class Metrics(t.Case):
     def test_a_process_that_grows(self):
         began = time.time()
@@ -87,6 +122,80 @@ class Metrics(t.Case):
     def test_an_idle_process_has_rows(self):
         record_idle(3, "--metrics", "500ms")
         self.assertGreaterEqual(rows("out.db", "SELECT count(*) n FROM process_usage")[0]["n"], 2)
+
+    def test_a_limited_cgroup(self):
+        name = "probing_test_%d" % os.getpid()
+        with limited_group(name) as joins:
+            if not joins:
+                self.skipTest("no cgroup with limits may be made here")
+            with subprocess.Popen([t.DEBIAN_PYTHON, "-c", BUSY]) as busy:
+                try:
+                    for file in joins:
+                        with open(file, "w") as out:
+                            out.write(str(busy.pid))
+                    probing("record", "--pid", busy.pid, "-d", 4, "-o", "out.db", check=t.OK)
+                    now = [row for row in rows(busy.pid, "SELECT * FROM cgroup_usage") if row["path"] == "/" + name]
+                finally:
+                    busy.kill()
+        found = rows("out.db", "SELECT * FROM cgroup_usage WHERE path = '/%s' ORDER BY timestamp" % name)
+        self.assertGreaterEqual(len(found), 3)
+        for row in found + now:
+            self.assertEqual([0.2, 256 * MB], [row["cpu_limit"], row["memory_limit"]])
+            self.assertTrue(0 <= row["memory"] <= 256 * MB, row)
+        first, last = found[0], found[-1]
+        periods = last["periods"] - first["periods"]
+        self.assertAlmostEqual((last["timestamp"] - first["timestamp"]) / 0.1, periods, delta=5)
+        self.assertGreater(last["throttled_periods"] - first["throttled_periods"], periods / 2)
+        self.assertGreater(last["throttled_ns"], first["throttled_ns"])
+        self.assertEqual(1, len(now))
+
+    def test_disks_networks_and_pressure(self):
+        """Against the same files, read before and after."""
+        def of_file(path, key, column):
+            with open(path) as file:
+                return {line.replace(":", " ").split()[key]: int(line.replace(":", " ").split()[column])
+                        for line in file if len(line.split()) > column and "|" not in line}
+        def state():
+            return of_file("/proc/diskstats", 2, 5), of_file("/proc/net/dev", 0, 1)
+        before = state()
+        record_idle(3)
+        after = state()
+        for table, key, column, unit, n in (("disk_usage", "device", "read_bytes", 512, 0),
+                                            ("network_usage", "interface", "received_bytes", 1, 1)):
+            own = "" if n == 0 else " WHERE namespace = %d" % os.stat("/proc/self/ns/net").st_ino
+            found = rows("out.db", "SELECT * FROM %s%s ORDER BY timestamp" % (table, own))
+            for row in found:
+                self.assertTrue(before[n][row[key]] * unit <= row[column] <= after[n][row[key]] * unit, row)
+            used = {name for name, number in before[n].items() if number > 0}
+            self.assertEqual(used, used & {row[key] for row in found})
+            self.assertEqual(used, used & {row[key] for row in rows(os.getpid(), "SELECT * FROM " + table)})
+        if not os.path.exists("/proc/pressure/cpu"):
+            self.skipTest("this kernel has no pressure stall information")
+        found = rows("out.db", "SELECT * FROM pressure WHERE cgroup = '' ORDER BY timestamp")
+        self.assertEqual({"cpu", "memory", "io"}, {row["resource"] for row in found})
+        with open("/proc/pressure/io") as file:
+            total_us = int(file.readline().split("total=")[1])
+        self.assertLessEqual(max(row["some_ns"] for row in found if row["resource"] == "io"), total_us * 1000)
+
+    def test_a_process_in_a_network_namespace_of_its_own(self):
+        t.need_program("ip")
+        if subprocess.run(["unshare", "--net", "true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            self.skipTest("no network namespace may be made here")
+        script = ("import socket, time\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+                  "while True: s.sendto(b'x' * 1000, ('127.0.0.1', 9)); time.sleep(0.01)")
+        with subprocess.Popen(["unshare", "--net", "sh", "-c", "ip link set lo up && exec %s -c \"$0\"" % t.DEBIAN_PYTHON, script]) as sender:
+            try:
+                t.wait_until(lambda: t.comm_of(sender.pid).startswith("python"))
+                time.sleep(0.5)
+                namespace = os.stat("/proc/%d/ns/net" % sender.pid).st_ino
+                probing("record", "--pid", sender.pid, "-d", 3, "-o", "out.db", check=t.OK)
+            finally:
+                sender.kill()
+        found = rows("out.db", "SELECT interface, max(sent_bytes) - min(sent_bytes) AS sent, count(*) AS n FROM network_usage"
+                               " WHERE namespace = %d GROUP BY interface" % namespace)
+        self.assertEqual(["lo"], [row["interface"] for row in found])
+        self.assertGreaterEqual(found[0]["n"], 2)
+        self.assertGreater(found[0]["sent"], 10000)
 
     def test_never(self):
         record_idle(2, "--metrics", "0")

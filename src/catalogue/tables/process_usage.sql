@@ -12,5 +12,7 @@ CREATE TABLE process_usage(
   major_faults  INTEGER,                  -- page faults that waited for storage
   read_bytes    INTEGER,                  -- [bytes] read from storage; NULL: no permission
   written_bytes INTEGER,                  -- [bytes] written to storage; NULL: no permission
+  read_chars    INTEGER,                  -- [bytes] read by system calls, from files, pipes and terminals; NULL: the same
+  written_chars INTEGER,                  -- [bytes] written by system calls, the same way
   PRIMARY KEY(timestamp, pid)
 ) WITHOUT ROWID;
