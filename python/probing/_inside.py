@@ -94,6 +94,8 @@ def function_of(dotted):
         found = inner
     if isinstance(found, type):
         raise Refused("%s is a class: name one of its methods" % dotted)
+    if type(found) is type(sys):  # a script of the function's name, which has not defined it yet
+        raise NotFound("%s is a module: name one of its functions" % dotted)
     if type(found) is not type(space):
         raise Refused("%s is no Python function: only those can be probed" % dotted)
     return found
@@ -105,6 +107,103 @@ class Method(object):
 
 
 space_method = Method().method
+
+
+class Waiting(object):
+    """Functions of names, which begin(functions) gets as a list of (name, function): at once, or, as a program starts, when they
+    are defined. Then a thread of ours looks for them, until all are found.
+
+    key     of the configuration, for messages
+    wanted  (name, name of its function) each
+    """
+    FIRST_S, LAST_S = 0.005, 0.25  # between two looks
+
+    def __init__(self, key, wanted, begin):
+        self.key, self.missing, self.begin = key, list(wanted), begin
+        self.functions = []
+        self.stop = None  # the lock that the thread waits for
+
+    def find(self, may_be_missing):
+        """(what is not defined yet, the functions found by now). Refused: one of them is none."""
+        missing, functions = [], list(self.functions)
+        for name, place in self.missing:
+            try:
+                functions.append((name, function_of(place)))
+            except NotFound:
+                if not may_be_missing:
+                    raise
+                missing.append((name, place))
+        return missing, functions
+
+    def look(self, may_be_missing):
+        missing, functions = self.find(may_be_missing)
+        if len(functions) > len(self.functions):
+            self.begin(functions)
+        self.missing, self.functions = missing, functions
+
+    def run(self, stop):
+        wait_s = self.FIRST_S
+        while self.missing and not stop.acquire(True, wait_s):
+            wait_s = min(wait_s * 1.0005, self.LAST_S)  # 35 ms after a minute
+            try:
+                self.look(True)
+            except Refused as refused:
+                say("%s: %s" % (self.key, refused))
+                return
+
+    def start(self):
+        self.look(starts())
+        if self.missing:
+            self.stop = _thread.allocate_lock()
+            self.stop.acquire()
+            _thread.start_new_thread(self.run, (self.stop,))
+
+    def end(self):
+        if self.stop is not None:
+            self.stop.release()
+            self.stop = None
+
+
+def opened(table):
+    """append() of a table of _rows, which is created."""
+    append = table._append or table._open(())
+    if not hasattr(append, "__self__"):
+        raise Refused("no rows of %s can be kept: python.rings has the size of its other tables, and PROBING_DATA_DIR, or "
+                      "/dev/shm, must be a folder that it can write" % table.name)
+    return append
+
+
+# ---- Values ----
+
+MAX_TEXT = 200
+PLAIN = (bool, int, float, str, bytes, type(None))
+
+
+def clean(text):
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def plain(value):
+    """A value as a number, a text, or None. Runs no code of the program: what is not plain is shown by its type and shape."""
+    kind = type(value)
+    if kind is bool:
+        return int(value)
+    if kind is int:
+        return value if -1 << 63 <= value < 1 << 63 else repr(value if value.bit_length() < 600 else "a large int")
+    if kind is float or value is None:
+        return value
+    if kind in (str, bytes):
+        text = repr(value[:MAX_TEXT])
+        return text if len(value) <= MAX_TEXT else text + "..."
+    module = kind.__module__.split(".")[0]
+    if module == "numpy" and getattr(value, "size", 0) == 1:
+        return plain(value.item()) if type(value.item()) in PLAIN else clean(kind.__name__)
+    if module == "torch" and hasattr(value, "numel"):
+        # the value of a tensor on a GPU would wait for that
+        if value.numel() == 1 and value.device.type == "cpu":
+            return plain(value.item())
+        return clean("%s(%s, %s)" % (kind.__name__, list(value.shape), value.device))
+    return clean("<%s.%s>" % (kind.__module__, kind.__qualname__))
 
 
 # ---- Stand-ins: before CPython 3.12 a function gets code that calls a copy of it ----
@@ -132,9 +231,18 @@ def with_constants(template, code, constants):
                       mine.co_lnotab, code.co_freevars, ())
 
 
+def replace_constants(code, constants):
+    """A code with other constants: those that are keys of a dict become its values."""
+    return code.replace(co_consts=tuple(constants.get(one, one) if type(one) is str else one for one in code.co_consts))
+
+
 def check_replaceable(function, name, owner):
     if code_of(function).co_flags & 0x2a0:  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
         raise Refused("%s is a generator or coroutine: CPython 3.12 and later can time those" % name)
+    check_free(function, name, owner)
+
+
+def check_free(function, name, owner):
     for one, _, _, its in replaced():
         if one is function and its != owner:
             raise Refused("%s has a stand-in of %s already: end that first" % (name, its))

@@ -26,9 +26,8 @@ LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "horovodrun", "torch.distrib
              "horovod.runner.launch")
 TRACKERS = ("from multiprocessing.resource_tracker", "from multiprocessing.semaphore_tracker")
 VARIABLES = (("PROBING_SAMPLE_RATE", "sample_rate"), ("PROBING_RETENTION_DAYS", "retention_days"),
-             ("PROBING_TRACE", "trace"))
+             ("PROBING_TRACE", "trace"), ("PROBING_TORCH_WATCH_VARS", "watch_vars"))
 WITHOUT_EFFECT = (  # variables of the older probing, and what to do instead
-    ("PROBING_TORCH_WATCH_VARS", 'probing attach %d --config FILE with "variables: [loss@train]" in FILE watches variables'),
     ("PROBING_PORT", "probing opens no port: its commands take the PID %d"),
     ("PROBING_SERVER_ADDR", "probing opens no port: its commands take the PID %d"),
     ("PROBING_AUTH_TOKEN", "probing opens no port: only this user and root reach process %d"),

@@ -2,11 +2,9 @@
 """The key probing.trace: each call of the functions that it names becomes a row of profiling_data.
 
 From CPython 3.12 on sys.monitoring calls the agent's C code (src/agent/trace.c) at these functions; before that a function
-has a stand-in, which calls it through C code. Functions that a starting program has not defined yet are looked for by a
-thread of ours, until all are found.
+has a stand-in, which calls it through C code.
 """
 import sys
-import _thread
 
 from probing import _inside, _rows
 from probing._inside import Refused
@@ -15,7 +13,6 @@ OWNER = "probing.trace"
 ROWS = 1 << 16
 COLUMNS = {"operation_name": str, "duration_ms": float, "step": int, "span": int, "tid": int, "error": str}
 SUSPENDS = 0x2a0  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
-FIRST_WAIT_S, LAST_WAIT_S = 0.005, 0.25  # between two looks for names that are not defined yet
 
 _now = None  # the Trace; None: nothing is timed
 
@@ -30,11 +27,7 @@ def builtins():
 def ring():
     """append() of the table, which is created."""
     table = _rows.ExternalTable.get_or_create("profiling_data", COLUMNS, rows=ROWS, text_bytes={"error": 32})
-    append = table._append or table._open(("", 0.0, 0, 0, 0, ""))
-    if append is _rows._nothing:
-        raise Refused("no rows can be kept: its other tables take the place, or %s is no folder for them"
-                      % "PROBING_DATA_DIR or /dev/shm")
-    return append
+    return _inside.opened(table)
 
 
 def stand_in(*args, **kwargs):
@@ -101,61 +94,26 @@ class StandIns(object):
         _inside.restore_code(OWNER)
 
 
+def check(functions):
+    by_code = {}
+    for name, function in functions:
+        other = by_code.setdefault(id(_inside.code_of(function)), name)
+        if other != name:
+            raise Refused("%s and %s are the same function" % (other, name))
+
+
 class Trace(object):
     def __init__(self, names):
         self.by = Monitor() if hasattr(sys, "monitoring") else StandIns()
-        self.functions, self.missing = [], list(names)
-        self.stop = None  # the lock that the thread waits for
+        self.names = _inside.Waiting(OWNER, zip(names, names), self.begin)
+        check(self.names.find(_inside.starts())[1])  # before the earlier ones end
 
-    def find(self, may_be_missing):
-        """Functions of names that are defined by now. Refused: one of them cannot be timed."""
-        missing, functions = [], list(self.functions)
-        for name in self.missing:
-            try:
-                function = _inside.function_of(name)
-            except _inside.NotFound:
-                if not may_be_missing:
-                    raise
-                missing.append(name)
-                continue
-            for other, its in functions:
-                if its.__code__ is function.__code__:
-                    raise Refused("%s and %s are the same function" % (other, name))
-            functions.append((name, function))
-        return missing, functions
-
-    def look(self):
-        missing, functions = self.find(True)
-        if len(functions) > len(self.functions):
-            self.by.begin(functions)
-        self.missing, self.functions = missing, functions
-
-    def wait(self, stop):
-        """What the thread runs."""
-        wait_s = FIRST_WAIT_S
-        while not stop.acquire(True, wait_s):
-            wait_s = min(wait_s * 1.02, LAST_WAIT_S)
-            try:
-                self.look()
-            except Refused as refused:
-                _inside.say("probing.trace: %s" % refused)
-                return
-            if not self.missing:
-                return
-
-    def begin(self, may_be_missing):
-        self.missing, functions = self.find(may_be_missing)
+    def begin(self, functions):
+        check(functions)
         self.by.begin(functions)
-        self.functions = functions
-        if self.missing:
-            self.stop = _thread.allocate_lock()
-            self.stop.acquire()
-            _thread.start_new_thread(self.wait, (self.stop,))
 
     def end(self):
-        if self.stop is not None:
-            self.stop.release()
-            self.stop = None
+        self.names.end()
         self.by.end()
 
 
@@ -169,14 +127,12 @@ def end():
 
 
 def configure(key, text):
-    """Time the functions that a text names, with commas between them, in place of the earlier ones; none: "". """
+    """Time the functions that a text names, with commas between them, in place of the earlier ones; "": none."""
     global _now
-    names = text.split(",") if text else []
-    if not names:
+    if not text:
         end()
         return
-    trace = Trace(names)
-    trace.find(_inside.starts())  # before the earlier ones end
+    trace = Trace(text.split(","))
     append = ring()
     end()
     if not builtins()[0](append, vars(_rows), _rows._current):
@@ -184,7 +140,7 @@ def configure(key, text):
     _now = trace
     _inside.undo(OWNER, end)
     try:
-        trace.begin(_inside.starts())
+        trace.names.start()
     except BaseException:
         end()
         raise

@@ -64,6 +64,7 @@ static struct {
 	void (*Keep)(object *);
 	void (*Forget)(object *);
 	object *none;
+	object *(*FrameVariable)(object *, object *); /* NULL before 3.12 */
 } py;
 
 static const struct {
@@ -106,6 +107,11 @@ static bool find_functions(void)
 		if (!found)
 			return false;
 		memcpy(functions[i].to, &found, sizeof found);
+	}
+	if (!is_found) {
+		void *found = dlsym(RTLD_DEFAULT, "PyFrame_GetVar");
+
+		memcpy(&py.FrameVariable, &found, sizeof found);
 	}
 	is_found = true;
 	return true;
@@ -484,6 +490,18 @@ static object *wrap(object *self, object *arguments)
 	return made;
 }
 
+/* ---- A variable, from 3.12 on: f_locals of 3.12 would keep all variables of the function until its next use ---- */
+
+static object *variable(object *self, object *arguments)
+{
+	object *frame = py.TupleItem(arguments, 0), *name = py.TupleItem(arguments, 1);
+
+	(void)self;
+	if (!py.FrameVariable)
+		return none();
+	return frame && name ? py.FrameVariable(frame, name) : NULL;
+}
+
 /* ---- Begin and end ---- */
 
 static void forget(object **pointer)
@@ -540,7 +558,7 @@ static struct method methods[] = {
 	{ "begin", begin, METHOD_ARGUMENTS, NULL }, { "codes", set_codes, 8 /* METH_O */, NULL },
 	{ "end", end, METHOD_ARGUMENTS, NULL },     { "start", start, METHOD_FAST, NULL },
 	{ "leave", leave, METHOD_FAST, NULL },      { "unwind", unwind, METHOD_FAST, NULL },
-	{ "timed", wrap, METHOD_ARGUMENTS, NULL },
+	{ "timed", wrap, METHOD_ARGUMENTS, NULL },  { "variable", variable, METHOD_ARGUMENTS, NULL },
 };
 
 void *trace_builtins(void)
@@ -553,7 +571,8 @@ void *trace_builtins(void)
 	while (n < sizeof methods / sizeof methods[0] && (made[n] = py.Callable(&methods[n], NULL, NULL)))
 		n++;
 	if (n == sizeof methods / sizeof methods[0])
-		all = py.BuildValue("(OOOOOOO)", made[0], made[1], made[2], made[3], made[4], made[5], made[6]);
+		all = py.BuildValue("(OOOOOOOO)", made[0], made[1], made[2], made[3], made[4], made[5], made[6],
+				    made[7]);
 	while (n-- > 0)
 		py.Forget(made[n]);
 	return all;

@@ -10,6 +10,7 @@
  *   start(code, offset), leave(code, offset, value), unwind(code, offset, exception)
  *                              callbacks of sys.monitoring for PY_START, PY_RETURN and PY_UNWIND (CPython 3.12)
  *   timed(name, function)      a callable that calls the function and appends its row (before 3.12)
+ *   variable(frame, name)      of a running function, without a dictionary of all of them; NameError (from 3.12 on)
  *
  * A row is (operation_name, duration_ms, step, span, tid, error), in this order.
  */

@@ -23,8 +23,6 @@ static const struct word keys_gone[] = {
 	{ "torch.profiling", "probing attach PID --config FILE with \"torch: on\" in FILE times torch's modules" },
 	{ "torch.sample_rate",
 	  "probing attach PID --config FILE with \"torch: on\" in FILE times all calls of torch's modules" },
-	{ "torch.watch_vars",
-	  "probing attach PID --config FILE with \"variables: [loss@train]\" in FILE watches variables" },
 	{ "pprof.sample_freq", "set probing.sample_rate, in seconds, or give probing record --frequency HZ" },
 	{ "server.", "probing opens no port in the process: run probing on its machine, with its PID" },
 };

@@ -17,8 +17,7 @@ import sys
 import _thread
 
 OWNER = "attach --config"
-MAX_CALLS, MAX_VALUES, MAX_TEXT, MAX_DEPTH = 10000, 10000, 200, 1000
-PLAIN = (bool, int, float, str, bytes, type(None))
+MAX_CALLS, MAX_VALUES, MAX_DEPTH = 10000, 10000, 1000
 
 
 # ---- Times ----
@@ -162,33 +161,9 @@ class Trampolines(object):
 
 # ---- Variables ----
 
-def clean(text):
-    return "".join(c if c.isprintable() else "?" for c in text)
-
-
-def shown(value):
-    """A value as a number or a text. Runs no code of the program: what is not plain is shown by its type and shape."""
-    kind = type(value)
-    if kind is bool:
-        return "i%d" % value
-    if kind is int:
-        return "i%d" % value if -1 << 63 <= value < 1 << 63 else "t" + repr(value if value.bit_length() < 600 else "a large int")
-    if kind is float:
-        return "f" + repr(value)
-    if kind is type(None):
-        return "n"
-    if kind in (str, bytes):
-        text = repr(value[:MAX_TEXT])
-        return "t" + (text if len(value) <= MAX_TEXT else text + "...")
-    module = kind.__module__.split(".")[0]
-    if module == "numpy" and getattr(value, "size", 0) == 1:
-        return shown(value.item()) if type(value.item()) in PLAIN else "t" + clean(kind.__name__)
-    if module == "torch" and hasattr(value, "numel"):
-        # the value of a tensor on a GPU would wait for that
-        if value.numel() == 1 and value.device.type == "cpu":
-            return shown(value.item())
-        return "t" + clean("%s(%s, %s)" % (kind.__name__, list(value.shape), value.device))
-    return "t" + clean("<%s.%s>" % (kind.__module__, kind.__qualname__))
+def cell_of(value):
+    """As read() prints it."""
+    return "n" if value is None else "i%d" % value if type(value) is int else "f" + repr(value) if type(value) is float else "t" + value
 
 
 class Watcher(object):
@@ -240,9 +215,9 @@ class Watcher(object):
                 pass
 
     def keep(self, seen, key, tid, value):
-        value = seen[key] = shown(value)
+        value = seen[key] = cell_of(plain(value))
         if self.last.get(key) != value:
-            self.values.append((self.now(), tid) + key[1:] + (value,))
+            self.values.append((self.now(), None) + key[1:] + (value, tid))
 
     def look(self):
         seen = {}
@@ -414,10 +389,6 @@ def watch_forks():
         os.register_at_fork(after_in_child=lambda: agent.get("disarm", len)(""))
 
 
-def cell(value):
-    return "n" if value is None else "i%d" % value if type(value) is int else "f" + repr(value) if type(value) is float else "t" + value
-
-
 def read(table):
     probes = space().get("probes")
     if probes is None:
@@ -430,7 +401,7 @@ def read(table):
         rows = list(probes.calls)
     else:
         rows = [tuple(row) for row in probes.watcher.values]
-    lines = ["\t".join(map(cell, row[:-1] if table == b"variables" else row)) for row in rows]
-    if table == b"variables":
-        lines = [line + "\t" + row[-1] for line, row in zip(lines, rows)]  # shown() has made it
-    print("\n".join(lines))
+    if table == b"variables":  # of its values cell_of() has been taken
+        print("\n".join("\t".join(map(cell_of, row[:4])) + "\t" + row[4] + "\t" + cell_of(row[5]) for row in rows))
+    else:
+        print("\n".join("\t".join(map(cell_of, row)) for row in rows))

@@ -117,6 +117,15 @@ bool config_is_dotted_name(const char *text, size_t n)
 	return n > 0 && n <= CONFIG_MAX_NAME && !begins;
 }
 
+bool config_is_variable(const char *text, size_t n)
+{
+	const char *at = memchr(text, '@', n);
+	size_t n_name = at ? (size_t)(at - text) : 0;
+
+	return at && config_is_dotted_name(text, n_name) && !memchr(text, '.', n_name) &&
+	       config_is_dotted_name(at + 1, n - n_name - 1);
+}
+
 bool config_is_list(const char *text, bool (*is_one)(const char *text, size_t n))
 {
 	for (;;) {

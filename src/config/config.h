@@ -77,11 +77,14 @@ bool config_parse_number(const char *text, double *ret);
 /* Words of letters, digits and _, joined by dots, up to CONFIG_MAX_NAME bytes. Letters beyond ASCII pass: Python decides. */
 bool config_is_dotted_name(const char *text, size_t n);
 
+/* VARIABLE@FUNCTION. */
+bool config_is_variable(const char *text, size_t n);
+
 /* Names with commas between them, at least one, each of which @is_one accepts. */
 bool config_is_list(const char *text, bool (*is_one)(const char *text, size_t n));
 
 /* Keys that code uses by name. */
 extern const struct config_key config_eval, config_follow_forks, config_sample_rate, config_retention_days,
-	config_trace;
+	config_trace, config_watch_vars;
 
 #endif

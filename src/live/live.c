@@ -327,6 +327,8 @@ static int put_ring(struct live *live, size_t n)
 	char name[64], sentence[MAX_SENTENCE];
 	int r;
 
+	if (ring == live_rings_variables(&live->rings))
+		return 0;
 	snprintf(name, sizeof name, "live_ring_%zu", n);
 	r = put_place(live, &(struct live_place){ .live = live, .ring = ring }, name);
 	if (r != -EINVAL)

@@ -220,6 +220,14 @@ int live_rings_find(struct live *live, bool has_ended, struct live_rings *ret)
 	return r;
 }
 
+const struct live_ring *live_rings_variables(const struct live_rings *rings)
+{
+	for (size_t i = 0; i < rings->n_tables; i++)
+		if (strcmp(rings->tables[i].described.name, "probing_variables") == 0)
+			return &rings->tables[i];
+	return NULL;
+}
+
 void live_rings_done(struct live_rings *rings)
 {
 	for (size_t i = 0; i < rings->n_tables; i++)

@@ -23,6 +23,9 @@ struct live_ring {
 int live_rings_find(struct live *live, bool has_ended, struct live_rings *ret);
 void live_rings_done(struct live_rings *rings);
 
+/* The ring whose rows are a part of python.variables (python_probes.c): it is no table of its own. NULL: there is none. */
+const struct live_ring *live_rings_variables(const struct live_rings *rings);
+
 /* live_ring_read - all rows of a table, the oldest first. Negative errno. */
 int live_ring_read(struct live *live, const struct live_ring *ring, struct live_rows *rows);
 

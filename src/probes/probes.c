@@ -55,10 +55,7 @@ static bool is_function(const char *text)
 
 static bool is_variable(const char *text)
 {
-	const char *at = strchr(text, '@');
-
-	return at && config_is_dotted_name(text, (size_t)(at - text)) && !memchr(text, '.', (size_t)(at - text)) &&
-	       is_function(at + 1);
+	return config_is_variable(text, strlen(text));
 }
 
 struct names {

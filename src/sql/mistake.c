@@ -48,10 +48,12 @@ static const struct {
 	{ "python.torch_trace",
 	  "python.function_time has the times of torch's modules after probing attach PID --config "
 	  "FILE with \"torch: on\" in FILE" },
-	{ "profiling_data", "python.function_time has the times of functions after probing attach PID --config FILE" },
+	{ "profiling_data",
+	  "probing config PID probing.trace=train.step makes each call of that function a row of it, and python.function_time "
+	  "has sums after probing attach PID --config FILE" },
 	{ "training_logs",
 	  "probing.log(epoch=1, loss=0.5) in a program with the agent writes it; python.variables has the values of "
-	  "variables after probing attach PID --config FILE with \"variables: [loss@train]\" in FILE" },
+	  "variables after probing config PID probing.watch_vars=loss@train" },
 	{ "python.memory", "memory_usage has the memory of a process" },
 };
 

@@ -165,14 +165,19 @@ static int64_t number_of(struct asked *asked, const char *sql)
 static void rows_of_probes_are_whole(void **state)
 {
 	static const char *const wrong[] = {
-		"f1\tn\ttf\tn", "f1\tn\ttf\n",       "f1\tn\ttf\ttv\tn\tn\n", "i-\tn\ttf\ttv\tn\n",
-		"\n",           "x\tn\ttf\ttv\tn\n", "n1\tn\ttf\ttv\tn\n",
+		"f1\tn\ttf\tn\tn",
+		"f1\tn\ttf\tn\n",
+		"f1\tn\ttf\ttv\tn\tn\tn\n",
+		"i-\tn\ttf\ttv\tn\tn\n",
+		"\n",
+		"x\tn\ttf\ttv\tn\tn\n",
+		"n1\tn\ttf\ttv\tn\tn\n",
 	};
 	struct asked asked;
 
 	(void)state;
 	asked_open(&asked);
-	sent = "f1.5\ti7\ttf\ttloss\tf0.25\nf2\tn\ttm\tti\tt'a'\n";
+	sent = "f1.5\tn\ttf\ttloss\tf0.25\ti7\nf2\tn\ttm\tti\tt'a'\tn\n";
 	assert_int_equal(number_of(&asked, "SELECT count(*) FROM python.variables"), 2);
 	assert_int_equal(number_of(&asked, "SELECT value * 4 FROM python.variables WHERE tid = 7 AND timestamp = 1.5"),
 			 1);

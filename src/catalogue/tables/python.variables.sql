@@ -1,9 +1,11 @@
--- A value of a variable that `probing attach --config` watches, when it differs from the last one seen: the last 10000. Of a
--- running process.
+-- Values of local variables: each assignment that `probing config probing.watch_vars` watches (the last 32768), and each value that
+-- `probing attach --config` reads from time to time, when it differs from the one before (the last 10000). Of a running process;
+-- the former also of one that has ended.
 CREATE VIRTUAL TABLE python.variables(
   timestamp   REAL NOT NULL,              -- [seconds since 1970] when it was read
-  tid         INTEGER,                    -- the thread that runs the function; NULL: a variable of a module, or Python before 3.8
-  func        TEXT NOT NULL,              -- the function or module, as in the file of probes
+  step        INTEGER,                    -- number of probing.step() then; NULL: there was none, or attach --config read it
+  func        TEXT NOT NULL,              -- the function or module, as it was named
   name        TEXT NOT NULL,              -- of the variable
-  value       ANY                         -- a number, or a text: repr(), or the type and shape of an object; NULL: None
+  value       ANY,                        -- a number, or a text: repr(), or the type and shape of an object; NULL: None
+  tid         INTEGER                     -- the thread that runs the function; NULL: a variable of a module, or Python before 3.8
 );
