@@ -228,6 +228,9 @@ class Trace(object):
         self.is_tracing = getattr(torch._C, "_get_tracing_state", lambda: None)
         self.is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None)
         self.make_hooks()
+        if hasattr(torch, "compile"):  # it would tell the program that hooks are called for a compiled model itself
+            import warnings
+            warnings.filterwarnings("ignore", message=r"Using `torch\.compile\(module\)` when there are global hooks")
 
     # -- what ends it --
 

@@ -153,6 +153,29 @@ class Unharmed(TorchCase):
             process.communicate()
 
 
+class Example(TorchCase):
+    def test_as_typed(self):
+        """PROBING=1 python examples/imagenet.py -a resnet18 --dummy -b 1: one line on stderr, and rows while it trains."""
+        example = os.path.join(p.ROOT, "examples", "imagenet.py")
+        process = subprocess.Popen([p.DEBIAN_PYTHON, "-W", "ignore", example, "-a", "resnet18", "--dummy", "-b", "1", "-j", "1", "-p", "1"],
+                                   env=self.environment(PROBING="1", PROBING_TORCH_PROFILING="on"), text=True, cwd=self.folder,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            lines = [process.stdout.readline() for _ in range(3)]
+            self.assertRegex(lines[0], r"^Epoch: \[0\]\[1/1281167\]\tTime .*\tLoss ")
+            done = p.probing(process.pid, AS_TYPED, check=p.OK, env=self.environment())
+            self.assertRegex(done.stdout, r"(?m)^layer3\.0\.conv2 +\d+ ")
+            self.assertRegex(done.stdout, r"(?m)^CrossEntropyLoss +\d+ ")
+            self.assertEqual([["Dummy"]], self.sql(process.pid, "SELECT DISTINCT operation_name FROM torch_trace WHERE stage = 'data'"))
+            loss = float(lines[1].split("Loss ")[1].split()[0])
+            logged, = self.sql(process.pid, "SELECT loss FROM training_logs WHERE step = 2")[0]
+            self.assertAlmostEqual(loss, logged, delta=abs(loss) * 1e-4)
+        finally:
+            process.kill()
+            _, said = process.communicate()
+        self.assertRegex(said, r"^probing: active in process \d+ \(.*\)\n$")
+
+
 class Settings(TorchCase):
     def test_what_is_said(self):
         for environment, says in (({"PROBING_TORCH_PROFILING": "on"}, "PROBING_TORCH_PROFILING has no effect without the agent: set PROBING=1"),
