@@ -839,6 +839,11 @@ class Cuda(object):
         self.is_capturing = getattr(trace.torch.cuda, "is_current_stream_capturing", lambda: False)
         import atexit
         atexit.register(self.collect)
+        os.register_at_fork(after_in_child=self.forget)
+
+    def forget(self):
+        """In a forked child, which cannot use the GPU."""
+        self.pending, self.free, self.trace.cuda = [], [], None
 
     def begin_outermost(self):
         return not self.is_capturing()  # an event of a captured graph has no time

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -174,6 +175,92 @@ class Example(TorchCase):
             process.kill()
             _, said = process.communicate()
         self.assertRegex(said, r"^probing: active in process \d+ \(.*\)\n$")
+
+
+def python_with_cuda():
+    """An interpreter whose torch sees a GPU: $PROBING_TORCH_PYTHON, this one, that of Debian. None: there is none."""
+    for one in (os.environ.get("PROBING_TORCH_PYTHON"), sys.executable, p.DEBIAN_PYTHON):
+        if one and subprocess.run([one, "-c", "import sys, torch; sys.exit(not torch.cuda.is_available())"],
+                                  capture_output=True).returncode == 0:
+            return one
+    return None
+
+
+# Runs a program with the agent and the package, neither of which is installed.
+WITH_AGENT = """
+import ctypes, os, runpy, sys
+assert ctypes.CDLL(os.environ["PROBING_AGENT"]).probing_agent_start(0) == 0
+sys.path.insert(0, os.environ["PACKAGE"])
+for _ in range(1000): pass  # the agent hands over its functions between two instructions
+sys.argv = sys.argv[1:]
+sys.path.insert(0, os.path.dirname(sys.argv[0]))
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+class Gpu(unittest.TestCase):
+    """On a real GPU. It needs the agent's library and an interpreter with torch, nothing else that is built or installed."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.python = python_with_cuda()
+        if cls.python is None:
+            raise unittest.SkipTest("no torch here sees a CUDA device ($PROBING_TORCH_PYTHON names an interpreter)")
+        cls.rings = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, cls.rings)
+        cls.said, cls.facts = cls.run_fixture("torch_cuda.py")
+        print(json.dumps(cls.facts), file=sys.stderr)
+
+    @classmethod
+    def run_fixture(cls, name, *words):
+        """What it says on stderr, and the JSON of its first line."""
+        environment = dict(os.environ, PROBING_AGENT=LIBRARY, PACKAGE=os.path.join(p.ROOT, "python"), PROBING_DATA_DIR=cls.rings,
+                           TORCH_DEVICE="cuda", CUBLAS_WORKSPACE_CONFIG=":4096:8", PYTHONDONTWRITEBYTECODE="1")
+        done = subprocess.run([cls.python, "-c", WITH_AGENT, os.path.join(p.ROOT, "fixtures", name)] + list(words), env=environment,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+        if done.returncode != 0:
+            raise AssertionError(done.stdout + done.stderr)
+        return done.stderr, json.loads(done.stdout.splitlines()[0])
+
+    def test_times_are_those_of_the_gpu(self):
+        facts, sleep = self.facts, self.facts["sleep_ms"]
+        self.assertNotIn("tracing of torch has stopped", self.said)
+        self.assertAlmostEqual(sleep, facts["sleeper_forward_ms"][0], delta=sleep * 0.1)
+        self.assertAlmostEqual(2 * sleep, facts["sleeper_backward_ms"][0], delta=sleep * 0.2)
+        self.assertGreater(facts["model_forward_ms"][0], facts["sleeper_forward_ms"][0])
+        self.assertGreater(facts["model_backward_ms"][0], facts["sleeper_backward_ms"][0])
+        self.assertTrue(0 < facts["sgd_ms"][0] < sleep, facts["sgd_ms"])
+
+    def test_each_module(self):
+        wanted = [[name, stage] for name in ("0", "1", "2", "3", "Sequential") for stage in ("backward", "forward")]
+        self.assertEqual(sorted(wanted + [["SGD", "step"]]), self.facts["stages"])
+
+    def test_nothing_waits(self):
+        self.assertLess(self.facts["forward_host_ms"], self.facts["sleep_ms"] / 2)
+
+    def test_memory(self):
+        (before,), (after,), (peak,), (cached,), (max_cached,) = self.facts["hoarder"]
+        self.assertGreaterEqual(after, before)
+        self.assertGreaterEqual(after, 64)
+        self.assertGreaterEqual(peak, after)
+        self.assertGreaterEqual(cached, after)
+        self.assertGreaterEqual(max_cached, cached)
+        self.assertAlmostEqual(self.facts["torch_allocated"], after, delta=16)
+
+    def test_variable(self):
+        real, read = self.facts["loss"]
+        self.assertEqual(real, read)
+
+    def test_a_captured_graph_is_the_same(self):
+        self.assertTrue(self.facts["graph"])
+
+    def test_everything_computes_the_same(self):
+        said, answer = self.run_fixture("torch_cases.py")
+        self.assertNotIn("tracing of torch has stopped", said)
+        for case, (off, on, half) in answer["cases"].items():
+            with self.subTest(case):
+                self.assertRegex(off, r"^[0-9a-f]{16}")
+                self.assertEqual((off, off), (on, half))
 
 
 class Settings(TorchCase):
