@@ -8,7 +8,6 @@
     PROBING=SCRIPT.py           where the script is called so
     PROBING=init:SCRIPT[+MODE]  run SCRIPT first, then as MODE says (followed)
 
-PROBING_TORCH_PROFILING=SPEC traces torch's modules in the processes that get the agent (_torch.py).
 PROBING_RECORD=FILE[,retention=TIME][,max-size=BYTES][,frequency=HZ][,mode=NAME][,source=NAME] records the process beside that, from
 now to its end, by a process of its own. %p, %h, %t and %r in FILE are the PID, the host, the time and the rank.
 
@@ -26,7 +25,7 @@ LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "horovodrun", "torch.distrib
              "horovod.runner.launch")
 TRACKERS = ("from multiprocessing.resource_tracker", "from multiprocessing.semaphore_tracker")
 VARIABLES = (("PROBING_SAMPLE_RATE", "sample_rate"), ("PROBING_RETENTION_DAYS", "retention_days"),
-             ("PROBING_TRACE", "trace"), ("PROBING_TORCH_WATCH_VARS", "watch_vars"))
+             ("PROBING_TORCH_PROFILING", "torch.profiling"), ("PROBING_TRACE", "trace"), ("PROBING_TORCH_WATCH_VARS", "watch_vars"))
 WITHOUT_EFFECT = (  # variables of the older probing, and what to do instead
     ("PROBING_PORT", "probing opens no port: its commands take the PID %d"),
     ("PROBING_SERVER_ADDR", "probing opens no port: its commands take the PID %d"),
@@ -222,17 +221,6 @@ def record(agent, value, is_loud):
         _say("recording into %s (process %s)" % (path, pid))
 
 
-def trace_torch(spec):
-    """With the package, which the agent has where it is not installed."""
-    if sys.version_info < (3, 8):
-        raise Mistake("PROBING_TORCH_PROFILING needs CPython 3.8 or newer: this is %d.%d" % sys.version_info[:2])
-    from probing import _inside, _torch
-    try:
-        _torch.start(spec)
-    except _inside.Refused as why:
-        raise Mistake(str(why))
-
-
 def run_script(path):
     try:
         with open(path, "rb") as file:
@@ -275,11 +263,6 @@ def _activate(value):
         for variable, instead in WITHOUT_EFFECT:
             if os.environ.get(variable):
                 _say("%s has no effect: %s" % (variable, instead % os.getpid()))
-    if os.environ.get("PROBING_TORCH_PROFILING"):
-        try:
-            trace_torch(os.environ["PROBING_TORCH_PROFILING"])
-        except Mistake as mistake:
-            _say("torch is not traced: %s" % mistake)
     if os.environ.get("PROBING_RECORD"):
         try:
             record(agent, os.environ.pop("PROBING_RECORD"), level in LOUD)  # one recorder for its children, too

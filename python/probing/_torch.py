@@ -15,7 +15,7 @@ import threading
 import time
 import weakref
 
-from probing import _rows
+from probing import _inside, _rows
 from probing._inside import Refused
 
 ROWS = 20000
@@ -833,7 +833,7 @@ class Cuda(object):
 
     def __init__(self, trace):
         self.trace, self.cuda = trace, trace.torch.cuda
-        self.free, self.pending = [], []
+        self.free, self.pending, self.pid = [], [], os.getpid()
         self.Event = trace.torch.cuda.Event
         self.statistics = getattr(trace.torch._C, "_cuda_memoryStats", None)
         self.is_capturing = getattr(trace.torch.cuda, "is_current_stream_capturing", lambda: False)
@@ -901,6 +901,8 @@ class Cuda(object):
 
     def collect(self):
         """Rows of what the GPU has done."""
+        if os.getpid() != self.pid:
+            return
         pending, trace = self.pending, self.trace
         n = 0
         for begin, end, value, row in pending:
@@ -1002,6 +1004,8 @@ def start(spec="on"):
 def begin(settings):
     global _wanted
     _wanted = settings
+    if "undo" in getattr(sys, "_probing_agent", ()):
+        _inside.undo("torch", stop)  # with the agent, and in a forked child
     if _await_torch():
         _begin()
     elif _Finder not in sys.meta_path:
@@ -1019,11 +1023,19 @@ def configure(key, text):
     settings = Settings(spec)
     if rate and settings.rate > 0:
         settings.rate = settings._share(rate)
-    _settings.update(changed)
     if settings.rate == 0:
         stop()
     else:
         begin(settings)
+    _settings.update(changed)
+    for one, value in changed.items():
+        _inside.undo(one, _forget if value else None)
+
+
+def _forget():
+    """The agent ends, or this is a forked child."""
+    _settings.clear()
+    stop()
 
 
 def stop(_=None):

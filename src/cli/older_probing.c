@@ -20,9 +20,6 @@ static const struct word verbs_gone[] = {
 };
 
 static const struct word keys_gone[] = {
-	{ "torch.profiling", "probing attach PID --config FILE with \"torch: on\" in FILE times torch's modules" },
-	{ "torch.sample_rate",
-	  "probing attach PID --config FILE with \"torch: on\" in FILE times all calls of torch's modules" },
 	{ "pprof.sample_freq", "set probing.sample_rate, in seconds, or give probing record --frequency HZ" },
 	{ "server.", "probing opens no port in the process: run probing on its machine, with its PID" },
 };

@@ -31,14 +31,16 @@ class Configure(InjectCase):
             done = p.probing(target.pid, "config", check=p.OK)
             self.assertEqual(["probing.eval=default  (on)", "probing.follow_forks=on",
                               "probing.sample_rate=default  (0.0101, which is 99 Hz)",
-                              "probing.retention_days=default  (keep all)", "probing.trace=default  (none)",
-                              "probing.watch_vars=default  (none)"], done.stdout.splitlines())
+                              "probing.retention_days=default  (keep all)", "probing.torch.profiling=default  (off)",
+                              "probing.torch.sample_rate=default  (as probing.torch.profiling has it)",
+                              "probing.trace=default  (none)", "probing.watch_vars=default  (none)"], done.stdout.splitlines())
             done = p.probing(target.pid, "config", "probing.sample_rate=0.1", check=p.OK)
             self.assertEqual("probing.sample_rate=0.1\n", done.stdout)
             self.assertEqual("probing.sample_rate=0.1\n", p.probing("-t", target.pid, "config", "sample_rate", check=p.OK).stdout)
             body = json.loads(p.probing("config", target.pid, "--json", check=p.OK).stdout)
             self.assertEqual({"probing.eval": None, "probing.follow_forks": True, "probing.sample_rate": 0.1,
-                              "probing.retention_days": None, "probing.trace": None, "probing.watch_vars": None}, body)
+                              "probing.retention_days": None, "probing.torch.profiling": None, "probing.torch.sample_rate": None,
+                              "probing.trace": None, "probing.watch_vars": None}, body)
 
     def test_eval_off(self):
         with self.program(SLEEPS) as target:
@@ -84,7 +86,7 @@ class Keys(unittest.TestCase):
 
     def test_help_documents_each(self):
         keys = p.probing("config", check=p.OK).stdout.splitlines()
-        self.assertEqual(6, len(keys))
+        self.assertEqual(8, len(keys))
         text = " ".join(p.probing("config", "--help", check=p.OK).stdout.split())
         for key in keys:
             self.assertIn(" ".join(key.split()), text)
