@@ -715,7 +715,8 @@ class Trace(object):
     def put_variable(self, name, function, value):
         if self.variables is None:
             self.variables = _rows.ExternalTable.get_or_create(
-                "variables", {"step": int, "func": str, "name": str, "value": float}, rows=ROWS)
+                "probing_variables", {"func": str, "name": str, "number": object, "text": str, "step": int, "tid": int},
+                rows=1 << 15, text_bytes={"name": 48, "text": 96})
         if isinstance(value, self.torch.Tensor):
             if value.numel() != 1:
                 return
@@ -724,7 +725,7 @@ class Trace(object):
                 return
             value = value.item()
         if isinstance(value, (int, float)):
-            self.variables.append(self.step, function, name, value)
+            self.variables.append(function, name, value, None, self.step, _rows.get_native_id())
 
     # -- begin and end --
 
@@ -897,7 +898,7 @@ class Cuda(object):
         copy = torch.empty((), dtype=value.dtype, pin_memory=True)
         with torch.no_grad():
             copy.copy_(value.detach().reshape(()), non_blocking=True)
-        self.pending.append((None, self.record(), copy, (table, step, function, name)))
+        self.pending.append((None, self.record(), copy, (table, step, function, name, _rows.get_native_id())))
 
     def collect(self):
         """Rows of what the GPU has done."""
@@ -910,8 +911,8 @@ class Cuda(object):
                 break
             n += 1
             if begin is None:
-                table, step, function, name = row
-                table.append(step, function, name, value.item())
+                table, step, function, name, tid = row
+                table.append(function, name, value.item(), None, step, tid)
             else:
                 try:
                     row[11] = begin.elapsed_time(end)

@@ -170,6 +170,10 @@ class Unharmed(TorchCase):
                     self.assertRegex(off, r"^[0-9a-f]{16}")
                     self.assertEqual((off, off), (on, half))
             self.check_rows(program.pid)
+            self.assertEqual([["train", "i", 0], ["train", "i", 1]], sorted(row for row in answer["variables"] if row[1] == "i"))
+            losses = [value for _, name, value in answer["variables"] if name == "loss"]
+            self.assertEqual(2, len(losses))
+            self.assertTrue(all(0 < value < 10 for value in losses), losses)
             program.stdin.close()
             said = program.stderr.read()
             self.assertNotIn("tracing of torch has stopped", said)
@@ -179,7 +183,6 @@ class Unharmed(TorchCase):
         for name in (("blocks.1.first", "Linear"), ("0.layers.1.self_attn", "MultiheadAttention"), ("0.layers.1.linear2", "Linear"),
                      ("Model", "Model"), ("1", "Own"), ("DistributedDataParallel", "DistributedDataParallel")):
             self.assertIn(name, names)
-        self.assertEqual([["train", "loss"]], self.sql(pid, "SELECT DISTINCT func, name FROM variables"))
 
     @contextlib.contextmanager
     def program(self, command, **more):
@@ -188,7 +191,7 @@ class Unharmed(TorchCase):
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:
             self.first_line = process.stdout.readline() or self.fail(process.stderr.read())
-            p.await_ready(process)
+            self.assertEqual("ready {}\n", process.stdout.readline())
             yield process
         finally:
             process.kill()
