@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: MIT
+"""Rows of collectives and messages of torch.distributed, from ranks that really talk to each other."""
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import probing_test as p
+from test_agent import LIBRARY
+
+FIXTURE = os.path.join(p.ROOT, "fixtures", "collectives.py")
+AS_TYPED = "SELECT src_rank, dst_rank, avg(latency_ms) FROM comm_metrics GROUP BY 1, 2"
+LATE_S = 0.3
+MAX_RANKS = 4
+
+
+def has_torch(python, what="torch.distributed.is_available()"):
+    return subprocess.run([python, "-c", "import sys, torch, torch.distributed; sys.exit(not (%s))" % what],
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+
+
+class CommCase(unittest.TestCase):
+    """Ranks of the fixture, each a process with the agent."""
+    python = p.DEBIAN_PYTHON
+
+    @classmethod
+    def environment(cls, folder, **more):
+        return dict(os.environ, RESULT=os.path.join(folder, "result"), GLOO_SOCKET_IFNAME="lo", OMP_NUM_THREADS="1",
+                    PROBING_DATA_DIR=folder, PYTHONDONTWRITEBYTECODE="1", MASTER_ADDR="127.0.0.1", **more)
+
+    @classmethod
+    def ranks(cls, folder, size, *arguments, spawn=False, agent=LIBRARY, timeout=90):
+        """What each rank wrote."""
+        environment = cls.environment(folder, **({"AGENT": agent} if agent else {}))
+        command = [cls.python, "-m", "torch.distributed.run", "-r", "2", "-t", "2", "--log_dir", folder, "--nnodes", "1",
+                   "--nproc_per_node", str(size), "--rdzv_backend", "c10d", "--rdzv_endpoint", "127.0.0.1:0", FIXTURE]
+        if spawn:
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                environment["MASTER_PORT"] = str(free.getsockname()[1])
+            command = [cls.python, FIXTURE, "--spawn", str(size)]
+        done = subprocess.run(command + list(arguments), env=environment, timeout=timeout, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True)
+        if done.returncode != 0:
+            raise AssertionError("exit status %d: %s" % (done.returncode, done.stdout[-4000:]))
+        results = []
+        for rank in range(size):
+            with open(os.path.join(folder, "result.%d" % rank)) as file:
+                results.append(json.load(file))
+        return results
+
+    @classmethod
+    @contextlib.contextmanager
+    def folder(cls):
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o700)
+            yield folder
+
+    def sql(self, folder, pid, query):
+        done = p.probing("sql", pid, query, "-f", "json", check=p.OK, env=self.environment(folder))
+        return json.loads(done.stdout)
+
+
+class Gloo(CommCase):
+    @classmethod
+    def setUpClass(cls):
+        if not os.path.exists(LIBRARY):
+            raise unittest.SkipTest("built without the agent")
+        if not has_torch(cls.python):
+            raise unittest.SkipTest("no torch.distributed for %s" % cls.python)
+        cls.place = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, cls.place)
+        os.chmod(cls.place, 0o700)
+        cls.plain = cls.ranks(cls.place, 2, agent=None)
+        cls.two = cls.ranks(cls.place, 2, "--trace", "--late", str(LATE_S))
+
+    def rows(self, rank, **wanted):
+        return [row for row in self.two[rank]["comm_metrics"] if all(row[name] == value for name, value in wanted.items())]
+
+    def test_results_are_equal_to_the_bit(self):
+        self.assertEqual([one["digest"] for one in self.plain], [one["digest"] for one in self.two])
+
+    def test_results_of_three_ranks_are_equal_to_the_bit(self):
+        """A third is no power of two: whether a sum is divided, or multiplied by a rounded third, shows. Started by
+        torch.multiprocessing."""
+        with self.folder() as folder:
+            plain = self.ranks(folder, 3, "--views", spawn=True, agent=None)
+            traced = self.ranks(folder, 3, "--views", "--trace", spawn=True)
+        self.assertEqual([one["digest"] for one in plain], [one["digest"] for one in traced])
+        self.assertEqual([17, 17, 13], [len(one["comm_metrics"]) for one in traced])
+
+    def test_sums_of_distributed_data_parallel(self):
+        """A sum of all gradients a step, which the reducer starts in C++; the line is that of backward()."""
+        for rank in range(2):
+            sums = self.rows(rank, op="all_reduce", func="train")
+            self.assertEqual([4 * (64 * 64 + 64 + 64 * 8 + 8)] * 4, [row["bytes"] for row in sums])
+            self.assertEqual({1}, {row["async"] for row in sums})
+            with open(FIXTURE) as file:
+                self.assertIn("backward()", file.read().splitlines()[sums[0]["line"] - 1])
+            self.assertEqual(FIXTURE, sums[0]["file"])
+
+    def test_the_time_lasts_until_the_end(self):
+        """Rank 1 comes late: rank 0 waits for it, although all_reduce(async_op=True) returned at once."""
+        early, = self.rows(0, op="all_reduce", func="operations", group=self.rows(0)[0]["group"])
+        late, = self.rows(1, op="all_reduce", func="operations", group=self.rows(1)[0]["group"])
+        self.assertEqual((1, 1), (early["async"], late["async"]))
+        self.assertGreater(early["latency_ms"], LATE_S * 1e3 * 0.9)
+        self.assertLess(late["latency_ms"], early["latency_ms"])
+        self.assertEqual(early["seq"], late["seq"])
+
+    def test_who_talks_to_whom(self):
+        self.assertEqual([(0, 1, 4000, 1, 0), (0, 1, 40, 2, 1), (0, 1, 80, 3, 1)],
+                         [tuple(row[name] for name in ("src_rank", "dst_rank", "bytes", "seq", "async"))
+                          for row in self.rows(0, op="send")])
+        self.assertEqual([(0, 1, 4000, 1, 0), (0, 1, 40, 2, 1), (0, 1, 80, 3, 0)],
+                         [tuple(row[name] for name in ("src_rank", "dst_rank", "bytes", "seq", "async"))
+                          for row in self.rows(1, op="recv")])
+        self.assertEqual({(1, 0), (1, 1)}, {(row["src_rank"], row["dst_rank"]) for rank in range(2)
+                                            for row in self.rows(rank, op="broadcast", func="operations")})
+        self.assertEqual([(1, 0)], [(row["src_rank"], row["dst_rank"]) for row in self.rows(1, op="reduce")])
+
+    def test_groups_and_their_numbers(self):
+        for rank in range(2):
+            groups = {}
+            for row in sorted(self.two[rank]["comm_metrics"], key=lambda row: row["call"]):
+                if row["op"] not in ("send", "recv"):
+                    groups.setdefault(row["group"], []).append(row["seq"])
+            self.assertEqual(2, len(groups))
+            for numbers in groups.values():
+                self.assertEqual(list(range(1, len(numbers) + 1)), numbers)
+        self.assertEqual({("gloo", 2, 0)}, {(row["backend"], row["world_size"], row["rank"])
+                                            for row in self.two[0]["comm_metrics"]})
+
+    def test_as_typed(self):
+        rows = self.sql(self.place, self.two[0]["pid"], AS_TYPED)
+        self.assertIn((0, 1), {(row["src_rank"], row["dst_rank"]) for row in rows})
+        for row in rows:
+            own = [one["latency_ms"] for one in self.two[0]["comm_metrics"]
+                   if (one["src_rank"], one["dst_rank"]) == (row["src_rank"], row["dst_rank"])]
+            self.assertAlmostEqual(sum(own) / len(own), row["avg(latency_ms)"], places=6)
+
+    def test_four_ranks(self):
+        with self.folder() as folder:
+            four = self.ranks(folder, MAX_RANKS, "--trace")
+            for one in four:
+                self.assertEqual(len(one["comm_started"]), len(one["comm_metrics"]))
+            self.assertEqual([13] * MAX_RANKS, [max(row["seq"] for row in one["comm_metrics"] if row["world_size"] == MAX_RANKS)
+                                                for one in four])
+            self.assertIn({"n": 4}, self.sql(folder, four[3]["pid"], "SELECT count(*) AS n FROM comm_metrics WHERE op = 'all_reduce' "
+                                                                     "AND func = 'train'"))
+
+    def test_what_hangs(self):
+        """An operation whose end nobody has seen is in comm_started alone."""
+        with self.folder() as folder:
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                port = free.getsockname()[1]
+            program = subprocess.Popen([self.python, FIXTURE, "--spawn", "2", "--trace", "--hang"], stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.DEVNULL, start_new_session=True,
+                                       env=self.environment(folder, AGENT=LIBRARY, MASTER_PORT=str(port)))
+            try:
+                path = os.path.join(folder, "result.0")
+                p.wait_until(lambda: os.path.exists(path) and os.path.getsize(path) > 0, 60, "results of rank 0")
+                time.sleep(0.5)
+                with open(path) as file:
+                    pid = json.load(file)["pid"]
+                rows = self.sql(folder, pid, 'SELECT op, "group", seq, func FROM comm_started WHERE call NOT IN '
+                                             "(SELECT call FROM comm_metrics)")
+            finally:
+                os.killpg(program.pid, signal.SIGKILL)
+                program.wait()
+        self.assertEqual([("all_reduce", 14, "run")], [(row["op"], row["seq"], row["func"]) for row in rows])
+
+
+class Nccl(CommCase):
+    """One rank on one GPU; of rows that stay in the process, so that a machine without a build of probing can run it."""
+    python = os.environ.get("PROBING_CUDA_PYTHON") or (sys.executable if has_torch(sys.executable) else p.DEBIAN_PYTHON)
+
+    @classmethod
+    def setUpClass(cls):
+        if not has_torch(cls.python, "torch.cuda.is_available() and torch.distributed.is_nccl_available()"):
+            raise unittest.SkipTest("no GPU that torch of %s can use with NCCL" % cls.python)
+        cls.place = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, cls.place)
+        os.chmod(cls.place, 0o700)
+        cls.plain, = cls.ranks(cls.place, 1, "--backend", "nccl", agent=None)
+        cls.one, = cls.ranks(cls.place, 1, "--backend", "nccl", "--trace", agent=None)
+
+    def test_results_are_equal_to_the_bit(self):
+        self.assertEqual(self.plain["digest"], self.one["digest"])
+
+    def test_sums_of_distributed_data_parallel(self):
+        sums = [row for row in self.one["comm_metrics"] if row["op"] == "all_reduce" and row["world_size"] == 1 and row["async"]]
+        self.assertGreaterEqual(len(sums), 4)
+        self.assertEqual({4 * (64 * 64 + 64 + 64 * 8 + 8)}, {row["bytes"] for row in sums[:4]})
+
+    def test_each_operation_ends(self):
+        """With a time of the GPU, between its events."""
+        self.assertEqual(sorted(row["call"] for row in self.one["comm_started"]),
+                         sorted(row["call"] for row in self.one["comm_metrics"]))
+        for row in self.one["comm_metrics"]:
+            self.assertIsNotNone(row["latency_ms"], row)
+            self.assertGreaterEqual(row["latency_ms"], 0, row)
+            self.assertLess(row["latency_ms"], 10000, row)
+            self.assertIn("nccl", row["backend"])
+
+
+if __name__ == "__main__":
+    unittest.main()
