@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/endpoint.h"
+#include "src/cli/gpu_summary.h"
 #include "src/cli/nameless.h"
 #include "src/cli/view.h"
 #include "src/profile/profile.h"
@@ -147,10 +148,26 @@ static int fail_report(const void *data, int error)
 
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 
+/* GPU activity is of the whole recording: not beside a part of it. */
+static int add_gpu(const struct view *view, sqlite3 *db, struct report_options *options, struct report_gpu *gpu)
+{
+	CLEANUP(freep) char *parts = view_parts(view, db);
+	int r;
+
+	if (!db || !parts || parts[0])
+		return EXIT_OK;
+	r = gpu_summary(db, gpu);
+	if (r < 0)
+		return cli_fail(cli_status(r), "reading the GPU tables failed: %s", strerror(-r));
+	options->gpu = r > 0 ? gpu : NULL;
+	return EXIT_OK;
+}
+
 static int run_report(int argc, char **argv)
 {
 	CLEANUP(sqlite3_closep) sqlite3 *db = NULL;
 	CLEANUP(profile_freep) struct profile *profile = NULL;
+	CLEANUP(report_gpu_done) struct report_gpu gpu = { 0 };
 	struct options options = { 0 };
 	struct held_time held;
 	int status;
@@ -162,6 +179,8 @@ static int run_report(int argc, char **argv)
 	status = view_open(options.recording, &options.view, &db, &profile);
 	if (status == EXIT_OK && view_held(&options.view, db, &held))
 		options.report.held = &held;
+	if (status == EXIT_OK)
+		status = add_gpu(&options.view, db, &options.report, &gpu);
 	if (status == EXIT_OK)
 		options.report.lost = cli_counter(db, "lost");
 	if (status == EXIT_OK)

@@ -33,6 +33,7 @@ enum {
 	MAX_EVENT_BYTES = 1 << 20,
 	MAX_SHAPES_BYTES = 1 << 10,
 	MAX_PROPERTY_BYTES = 1 << 16,
+	MAX_BUILTIN_BYTES = 512,
 	GPU_FIRST_TID = 1 << 23, /* above PID_MAX_LIMIT of Linux (1 << 22), so no thread of the host has it */
 	LEGACY_PID = 1,
 };
@@ -301,11 +302,23 @@ static int read_name(struct kineto *kineto, const json_t *json)
 	return keep_name(kineto, pid, tid, name);
 }
 
+/* "<built-in method sum of Tensor object at 0x7f>" has an address, which no other run has. */
+static struct piece without_address(struct piece text, char to[MAX_BUILTIN_BYTES])
+{
+	static const char at[] = " at 0x";
+	const char *found = memmem(text.at, text.n, at, strlen(at));
+
+	if (!found || found - text.at >= MAX_BUILTIN_BYTES - 2)
+		return text;
+	return (struct piece){ to, (size_t)snprintf(to, MAX_BUILTIN_BYTES, "%.*s>", (int)(found - text.at), text.at) };
+}
+
 static int read_event(struct kineto *kineto, const json_t *json)
 {
 	const json_t *arguments = json_object_get(json, "args");
 	struct kineto_event event = { .parent = -1, .operation = -1 };
 	struct piece name = text_of(json, "name");
+	char builtin[MAX_BUILTIN_BYTES];
 	int r;
 
 	if (piece_is(text_of(json, "ph"), "M"))
@@ -318,6 +331,8 @@ static int read_event(struct kineto *kineto, const json_t *json)
 	}
 	event.correlation = integer_of(arguments, "correlation");
 	event.sequence = integer_or(arguments, "Sequence number", "sequence number");
+	if (event.kind == KINETO_PYTHON && name.at[0] == '<')
+		name = without_address(name, builtin);
 	r = text_number(kineto, name, &event.name);
 	if (r >= 0 && event.kind > KINETO_LAST_OF_HOST)
 		r = add_detail(kineto, json, arguments, &event);

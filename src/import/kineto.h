@@ -98,6 +98,14 @@ static inline const char *kineto_text(const struct kineto *kineto, uint32_t numb
 /* kineto_step_of - the number in "ProfilerStep#3"; -1: it is another name. */
 int64_t kineto_step_of(const char *name);
 
+/* The name of an event in sums over all steps: "ProfilerStep" for each of these. */
+static inline const char *kineto_common_name(const struct kineto *kineto, uint32_t number)
+{
+	const char *name = kineto_text(kineto, number);
+
+	return kineto_step_of(name) >= 0 ? "ProfilerStep" : name;
+}
+
 /* "NVIDIA H100 (0)", or "0" for a GPU that the file does not describe. @to: for the second case. */
 const char *kineto_device(const struct kineto *kineto, int64_t id, char to[24]);
 

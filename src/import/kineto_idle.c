@@ -119,7 +119,7 @@ static int put_late(const struct gap *gap)
 
 	r = add_parts(gap, until_ns, &parts, &known);
 	for (size_t i = 0; i < parts.n && r >= 0; i++)
-		r = put_part(gap, kineto_text(kineto, parts.items[i].name), parts.items[i].python, false,
+		r = put_part(gap, kineto_common_name(kineto, parts.items[i].name), parts.items[i].python, false,
 			     parts.items[i].duration_ns);
 	ids_done(&parts.ids);
 	free(parts.items);

@@ -8,14 +8,11 @@
  * which functions of the host caused it.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/import/kineto.h"
 #include "src/import/lines.h"
-
-enum { MAX_BUILTIN_BYTES = 512 };
 
 static const char step_name[] = "ProfilerStep#";
 
@@ -142,32 +139,18 @@ static bool split_python(struct piece text, struct sink_frame *ret)
 	return ret->name.n > 0;
 }
 
-/* "<built-in method sum of Tensor object at 0x7f>" has an address, which no other run has. */
-static struct piece without_address(struct piece text, char to[MAX_BUILTIN_BYTES])
-{
-	static const char at[] = " at 0x";
-	const char *found = memmem(text.at, text.n, at, strlen(at));
-
-	if (!found || found - text.at >= MAX_BUILTIN_BYTES - 2)
-		return text;
-	return (struct piece){ to, (size_t)snprintf(to, MAX_BUILTIN_BYTES, "%.*s>", (int)(found - text.at), text.at) };
-}
-
 static int make_frame(struct kineto *kineto, const struct kineto_event *event, int64_t *ret)
 {
 	struct sink_frame frame = { .kind = FRAME_NATIVE };
 	struct piece text = piece_of(kineto_text(kineto, event->name));
-	char builtin[MAX_BUILTIN_BYTES];
 
 	frame.name = text;
-	if (event->kind == KINETO_PYTHON && text.at[0] == '<')
-		frame.name = without_address(text, builtin);
-	else if (event->kind == KINETO_PYTHON || event->kind == KINETO_ANNOTATION)
+	if ((event->kind == KINETO_PYTHON && text.at[0] != '<') || event->kind == KINETO_ANNOTATION)
 		frame.kind = FRAME_PYTHON;
 	if (event->kind == KINETO_PYTHON)
 		split_python(text, &frame);
 	else if (is_step(kineto, event)) /* one name for all steps, so that a flame graph adds them up */
-		frame.name = piece_of("ProfilerStep");
+		frame.name = piece_of(kineto_common_name(kineto, event->name));
 	return sink_frame(kineto->sink, &frame, ret);
 }
 

@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "src/report/paths.h"
 #include "src/report/print.h"
+#include "src/report/report_gpu.h"
 #include "src/report/table.h"
 #include "src/report/waits.h"
 
@@ -122,6 +123,8 @@ static int print_table(const struct report_sums *sums, const struct wait_sums *w
 		return r;
 	table_put_whole(options, &sums->whole, out);
 	table_put(&table, out);
+	if (options->gpu && options->by == REPORT_BY_FUNCTION)
+		print_gpu(options->gpu, options, out);
 	return waits->n_items > 0
 		       ? print_waits(waits, options, "The longest waits (all: --by wait):", LONGEST_WAITS, out)
 		       : 0;
@@ -169,6 +172,8 @@ static int print_json(const struct report_sums *sums, const struct wait_sums *wa
 	to_json_put_integer(&json, "left_out", (int64_t)(sums->n_items - n));
 	if (waits->n_items > 0)
 		print_json_waits(&json, waits, "waits", LONGEST_WAITS);
+	if (options->gpu && options->by == REPORT_BY_FUNCTION)
+		print_json_gpu(&json, options->gpu);
 	to_json_object_end(&json);
 	return to_json_finish(&json, out);
 }

@@ -8,6 +8,7 @@
 
 #include "base/glob_list.h"
 #include "src/profile/profile.h"
+#include "src/report/gpu.h"
 
 /* How much time held the GIL, and how much collected garbage; nanoseconds, or samples. */
 struct held_time {
@@ -42,6 +43,7 @@ struct report_options {
 	bool by_total;                /* sort by total time rather than self */
 	bool json;                    /* one JSON object instead of a table */
 	const struct held_time *held; /* shown as well; NULL: not */
+	const struct report_gpu *gpu; /* shown by function; NULL: not */
 	uint64_t lost;                /* lost samples of the recording; shown if there are any */
 };
 

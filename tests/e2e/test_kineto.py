@@ -104,6 +104,25 @@ class Kineto(t.Case):
         self.assertEqual([{"function": None, "tid": None, "us": 220}], ask(
             "out.db", "SELECT function, tid, duration_ns / 1000 AS us FROM gpu.idle WHERE start_ns = 0"))
 
+    def test_report(self):
+        """What GPUs did, how long kernels waited, and what GPUs waited for; in text and in JSON."""
+        self.imported(os.path.join(CORPUS, "small.json"))
+        text = probing("report", "out.db", check=t.OK).stdout
+        self.assertIn("GPU NVIDIA H100 80GB HBM3 (0): busy 31.0 % (310 us), idle 69.0 % (690 us) of 1 ms; 2 kernels, 1 copy\n", text)
+        self.assertIn("From launch to start of 2 kernels: median 20 us, 90 % within 20 us, longest 20 us", text)
+        self.assertRegex(text, r"(?m)^ 64\.5 +200 us +1 void gemm")
+        self.assertRegex(text, r"(?m)^ +40\.6 +280 us +1 train\.py\(7\): data$")
+        self.assertRegex(text, r"(?m)^ +7\.2 +50 us +1 aten::mm  in train\.py\(3\): forward$")
+        gpu = json.loads(probing("report", "--json", "out.db", check=t.OK).stdout)["gpu"]
+        self.assertEqual([{"name": "NVIDIA H100 80GB HBM3 (0)", "busy_ns": 310000, "idle_ns": 690000, "kernels": 2, "copies": 1}],
+                         gpu["devices"])
+        self.assertEqual((2, 20000), (gpu["launch_to_start"]["count"], gpu["launch_to_start"]["median_ns"]))
+        self.assertEqual({"function": "train.py(7): data", "python": "train.py(7): data", "launched": False, "ns": 280000,
+                          "share": 40.58, "count": 1}, gpu["idle"][0])
+        self.assertEqual([200000, 100000, 10000], [row["ns"] for row in gpu["work"]])
+        for more in (["--by", "line"], ["--threads=trainer"]):  # of a part there is no section
+            self.assertNotIn("busy", probing("report", "out.db", *more, check=t.OK).stdout)
+
     def test_other_forms_say_the_same(self):
         """Compressed; and times since 1970, as before torch 2.3."""
         self.imported(os.path.join(CORPUS, "small.json"))
