@@ -294,6 +294,11 @@ void to_json_digits(struct json *json, const char *digits, size_t n)
 	put_value(json, digits, n);
 }
 
+void to_json_raw(struct json *json, const char *text, size_t n)
+{
+	put_value(json, text, n);
+}
+
 void to_json_put_string(struct json *json, const char *name, const char *text)
 {
 	to_json_key(json, name);

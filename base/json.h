@@ -53,6 +53,8 @@ void to_json_null(struct json *json);
 void to_json_fixed(struct json *json, uint64_t value, unsigned decimals);
 /* A number in its written form, such as "-1.50"; n bytes. */
 void to_json_digits(struct json *json, const char *digits, size_t n);
+/* A value that is JSON already, made by this program; n bytes. */
+void to_json_raw(struct json *json, const char *text, size_t n);
 
 /* Whole members. */
 void to_json_put_string(struct json *json, const char *name, const char *text);

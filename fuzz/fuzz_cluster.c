@@ -41,6 +41,29 @@ static void show(const struct cluster *cluster, bool all)
 	cluster_tree_done(&tree);
 }
 
+/* Rows in a database: their tables are sound whatever was refused. */
+static void read_rows(const char *text, size_t n_bytes)
+{
+	struct cluster cluster = { 0 };
+	sqlite3_stmt *statement;
+	int r;
+
+	expect(sqlite3_open(":memory:", &cluster.db) == SQLITE_OK);
+	r = cluster_read(&cluster, text, n_bytes, NULL);
+	if (r >= 0) {
+		cluster_sort(&cluster);
+		expect(cluster_add_nodes(&cluster, cluster.n_ranks < 1000) == 0);
+		expect(sqlite3_prepare_v2(cluster.db, "SELECT count(*) FROM cluster.nodes", -1, &statement, NULL) == 0);
+		expect(sqlite3_step(statement) == SQLITE_ROW &&
+		       sqlite3_column_int64(statement, 0) >= (int64_t)cluster.n_ranks);
+		sqlite3_finalize(statement);
+	}
+	if (cluster.n_ranks > 0)
+		(void)cluster_read_rows(&cluster, &cluster.ranks[0], text, n_bytes);
+	sqlite3_close(cluster.db);
+	cluster_done(&cluster);
+}
+
 static void read_again(const struct cluster *cluster)
 {
 	struct cluster again = { 0 };
@@ -72,6 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 		show(&cluster, true);
 		read_again(&cluster);
 	}
+	read_rows(text, n_bytes);
 	if (cluster.n_ranks > 0)
 		(void)cluster_read_backtrace(&cluster, &cluster.ranks[0], text, n_bytes);
 	cluster_done(&cluster);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* cluster_backtrace.c - probing cluster backtrace: the stacks of all ranks as one tree.
  *
- * Each rank of this machine is read by a process of its own, `probing backtrace --json`: it can be killed at the deadline,
- * and the process it has stopped goes on. Other machines run the same verb with --local, and answer with a document.
+ * Each rank of this machine is read by a process of its own, `probing backtrace --json`. Other machines run the same verb
+ * with --local, and answer with a document.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/util.h"
 #include "src/cli/cluster.h"
+#include "src/cli/cluster_gather.h"
 #include "src/cli/cluster_hosts.h"
 #include "src/cli/exporters.h"
 #include "src/cluster/cluster.h"
@@ -22,12 +22,9 @@ enum {
 	OPTION_THREADS,
 	OPTION_NO_NATIVE,
 	OPTION_WHOLE,
-	OPTION_LOCAL,
 	OPTION_FROM,
 	OPTION_MODE,
-	AT_ONCE = 16,
 	MAX_ARGUMENTS = 8,
-	MAX_SENTENCE = 1024,
 };
 
 struct options {
@@ -36,7 +33,6 @@ struct options {
 	struct glob_list from;
 	unsigned format;
 	const char *out;
-	bool is_local;
 };
 
 static const char *const formats[] = { "text", "json", "svg", "html" };
@@ -53,7 +49,6 @@ static const struct argp_option option_list[] = {
 	{ "json", 'j', NULL, 0, "The same as --format json", 0 },
 	{ "output", 'o', "FILE", 0, "Write to this file (default: -, stdout)", 0 },
 	{ "from", OPTION_FROM, "FILE", 0, "Read no process, but an earlier output of --format json; may repeat", 0 },
-	{ "local", OPTION_LOCAL, NULL, OPTION_HIDDEN, NULL, 0 },
 	{ 0 },
 };
 
@@ -95,9 +90,6 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case OPTION_FROM:
 		cli_parse_name(state, argument, &options->from);
 		return 0;
-	case OPTION_LOCAL:
-		options->is_local = true;
-		return 0;
 	case ARGP_KEY_END:
 		finish_parsing(state, options);
 		return cluster_options_parse(key, argument, state, &options->cluster);
@@ -124,164 +116,31 @@ static const struct argp argp = {
 	       "A rank that is missing, refused or too slow, and a host that does not answer, has a line with the reason.",
 };
 
-/* ---- This machine ---- */
+/* ---- Reading ---- */
 
-/* The command that reads one rank. */
-struct reading {
-	char pid[16];
-	char *argv[MAX_ARGUMENTS];
-	size_t rank; /* of the cluster */
-};
-
-static void prepare(struct reading *reading, char *program, pid_t pid, const struct tree_options *options)
+static int take_rank(struct cluster *cluster, struct cluster_rank *rank, const struct command *command)
 {
-	size_t n = 0;
-
-	snprintf(reading->pid, sizeof reading->pid, "%d", (int)pid);
-	reading->argv[n++] = program;
-	reading->argv[n++] = "backtrace";
-	reading->argv[n++] = reading->pid;
-	if (!options->all_threads)
-		reading->argv[n++] = reading->pid;
-	reading->argv[n++] = "--json";
-	if (options->no_native)
-		reading->argv[n++] = "--no-native";
-	if (options->whole)
-		reading->argv[n++] = "--interpreter-frames";
-	reading->argv[n] = NULL;
-}
-
-static enum rank_status status_of(const struct command *command)
-{
-	if (command->error == -ETIMEDOUT)
-		return RANK_SLOW;
-	if (command->error < 0 || !WIFEXITED(command->wait_status))
-		return RANK_FAILED;
-	switch (WEXITSTATUS(command->wait_status)) {
-	case EXIT_OK:
-		return RANK_READ;
-	case EXIT_NO_INPUT:
-		return RANK_GONE;
-	case EXIT_NOT_PERMITTED:
-		return RANK_REFUSED;
-	default:
-		return RANK_FAILED;
-	}
-}
-
-static int take_rank(struct cluster *cluster, const struct command *command)
-{
-	const struct reading *reading = command->data;
-	struct cluster_rank *rank = &cluster->ranks[reading->rank];
-	enum rank_status status = status_of(command);
-	char why[MAX_SENTENCE];
-	int r;
-
-	rank->started_ns = realtime_ns();
-	if (status == RANK_READ) {
-		r = cluster_read_backtrace(cluster, rank, command->output ? command->output : "",
-					   command->output_bytes);
-		if (r == -ENOMEM || r >= 0)
-			return r;
-		return cluster_fail_rank(rank, RANK_FAILED, "probing backtrace gave no answer that can be read");
-	}
-	command_explain(command, why, sizeof why);
-	return cluster_fail_rank(rank, status, why);
-}
-
-struct taking {
-	struct cluster *cluster;
-	int error;
-};
-
-static void rank_ended(void *data, struct command *command)
-{
-	struct taking *taking = data;
-
-	if (taking->error >= 0)
-		taking->error = take_rank(taking->cluster, command);
-	commands_done(command, 1);
-}
-
-static int read_ranks(const struct options *options, const struct local_rank *ranks, size_t n, struct cluster *cluster)
-{
-	CLEANUP(freep) struct reading *readings = calloc(n + 1, sizeof *readings);
-	CLEANUP(freep) struct command *commands = calloc(n + 1, sizeof *commands);
-	struct taking taking = { cluster, 0 };
-	uint64_t timeout_ns = (uint64_t)(options->cluster.timeout_s * 1e9);
-	struct commands_options how = { .n_at_once = AT_ONCE,
-					.each_ns = timeout_ns,
-					.all_ns = 2 * timeout_ns,
-					.max_bytes = CLUSTER_MAX_BYTES,
-					.ended = rank_ended,
-					.data = &taking };
-	static char program[] = "/proc/self/exe";
-	struct cluster_rank *rank;
-	int r = readings && commands ? 0 : -ENOMEM;
-
-	for (size_t i = 0; r >= 0 && i < n; i++) {
-		readings[i].rank = cluster->n_ranks;
-		prepare(&readings[i], program, ranks[i].pid, &options->tree);
-		commands[i] = (struct command){ .argv = readings[i].argv, .data = &readings[i] };
-		r = cluster_add_rank(cluster, cluster->n_hosts - 1, ranks[i].pid, &ranks[i].identity, &rank);
-	}
-	if (r >= 0)
-		r = commands_run(commands, n, &how);
-	return r < 0 ? r : taking.error;
+	return cluster_read_backtrace(cluster, rank, command->output ? command->output : "", command->output_bytes);
 }
 
 static int read_here(const struct options *options, struct cluster *cluster)
 {
-	CLEANUP(freep) struct local_rank *ranks = NULL;
-	size_t n = 0;
-	int r = cluster_this_host(cluster);
+	const char *words[MAX_ARGUMENTS] = { "backtrace", "%p", "--json" };
+	size_t n = 3;
 
-	if (r >= 0)
-		r = ranks_find(&options->cluster.selection, &ranks, &n);
-	return r < 0 ? r : read_ranks(options, ranks, n, cluster);
-}
-
-/* ---- Other machines ---- */
-
-static int fail_host(struct cluster *cluster, const char *address, const char *version, const char *problem)
-{
-	struct cluster_host *host;
-	int r = cluster_add_host(cluster, NULL, address, version, &host);
-
-	if (r < 0)
-		return r;
-	host->problem = strdup(problem);
-	return host->problem ? 0 : -ENOMEM;
-}
-
-/* What a host said instead of a document. */
-static const char *explain_document(int error)
-{
-	if (error == -EPROTONOSUPPORT)
-		return "its probing is of another version, with another format: install this one's there";
-	return error == -E2BIG ? "its answer is too long" : "its answer is no document of probing cluster";
-}
-
-static int take_host(void *data, const char *host, const struct command *command)
-{
-	struct cluster *cluster = data;
-	char why[MAX_SENTENCE];
-	int r;
-
-	if (command->error < 0 || !WIFEXITED(command->wait_status) || WEXITSTATUS(command->wait_status) != 0) {
-		command_explain(command, why, sizeof why);
-		return fail_host(cluster, host, NULL, why);
-	}
-	r = cluster_read(cluster, command->output ? command->output : "", command->output_bytes, host);
-	if (r == -ENOMEM || r >= 0)
-		return r;
-	return fail_host(cluster, host, NULL, explain_document(r));
+	if (!options->tree.all_threads)
+		words[n++] = "%p";
+	if (options->tree.no_native)
+		words[n++] = "--no-native";
+	if (options->tree.whole)
+		words[n++] = "--interpreter-frames";
+	return gather_ranks(&options->cluster, words, take_rank, cluster);
 }
 
 static int read_hosts(const struct options *options, struct cluster *cluster)
 {
-	const char *words[MAX_ARGUMENTS] = { "backtrace", "--local", "--format=json" };
-	size_t n = 3;
+	const char *words[MAX_ARGUMENTS] = { "backtrace", "--format=json" };
+	size_t n = 2;
 
 	if (options->tree.all_threads)
 		words[n++] = "--threads";
@@ -289,19 +148,7 @@ static int read_hosts(const struct options *options, struct cluster *cluster)
 		words[n++] = "--no-native";
 	if (options->tree.whole)
 		words[n++] = "--all-frames";
-	return cluster_ask(&options->cluster, words, CLUSTER_MAX_BYTES, take_host, cluster);
-}
-
-/* Other versions of probing are named, even if they were understood. */
-static void say_versions(const struct cluster *cluster)
-{
-	for (size_t i = 0; i < cluster->n_hosts; i++) {
-		const struct cluster_host *host = &cluster->hosts[i];
-
-		if (host->version && strcmp(host->version, cli_version) != 0)
-			cli_say("host %s has probing %s, this is %s\n", cluster_host_label(host), host->version,
-				cli_version);
-	}
+	return gather_hosts(&options->cluster, words, cluster);
 }
 
 /* ---- Earlier output ---- */
@@ -366,7 +213,7 @@ static int put(const void *data, FILE *out)
 	const struct options *options = result->options;
 	bool colour = strcmp(options->out, "-") == 0 && cli_colour(STDOUT_FILENO);
 
-	if (options->is_local)
+	if (options->cluster.is_local)
 		return cluster_write(result->cluster, cli_version, NULL, out);
 	if (options->format == FORMAT_TEXT)
 		return cluster_print(result->cluster, &options->tree, colour, result->expects_all, out);
@@ -379,29 +226,19 @@ static int fail(const void *data, int error)
 	return cli_fail(EXIT_FAILED, "printing failed: %s", strerror(-error));
 }
 
-/* The first rank that was not read says how it ended, if none was. */
-static int status_of_all(const struct cluster *cluster)
-{
-	for (size_t i = 0; i < cluster->n_ranks; i++)
-		if (cluster->ranks[i].status == RANK_READ)
-			return EXIT_OK;
-	if (cluster->n_ranks > 0 && cluster->ranks[0].status == RANK_REFUSED)
-		return EXIT_NOT_PERMITTED;
-	return cluster->n_ranks > 0 && cluster->ranks[0].status == RANK_GONE ? EXIT_NO_INPUT : EXIT_FAILED;
-}
-
 static int show(const struct options *options, struct cluster *cluster)
 {
 	struct result result = { options, cluster, options->cluster.selection.n_pids == 0 };
 	int status;
 
-	if (cluster->n_ranks == 0 && options->cluster.hosts.n == 0 && options->from.n == 0 && !options->is_local)
+	if (cluster->n_ranks == 0 && options->cluster.hosts.n == 0 && options->from.n == 0 &&
+	    !options->cluster.is_local)
 		return cluster_fail_empty(&options->cluster);
 	cluster_sort(cluster);
-	if (!options->is_local)
-		say_versions(cluster);
+	if (!options->cluster.is_local)
+		gather_say_versions(cluster);
 	status = output_write(options->out, 0, put, fail, &result);
-	return status != EXIT_OK || options->is_local ? status : status_of_all(cluster);
+	return status != EXIT_OK || options->cluster.is_local ? status : gather_status(cluster);
 }
 
 static int read_all(const struct options *options, struct cluster *cluster)

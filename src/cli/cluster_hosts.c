@@ -2,7 +2,7 @@
 /* cluster_hosts.c - see cluster_hosts.h.
  *
  * ssh joins its words with spaces, and the remote shell takes them apart; `ip netns exec` and `kubectl exec` pass them on.
- * So words are quoted only where a shell would change them.
+ * So no word of a question has a character that a shell would change.
  */
 #include "src/cli/cluster_hosts.h"
 
@@ -208,12 +208,22 @@ error_t cluster_options_parse(int key, char *argument, struct argp_state *state,
 	case CLUSTER_OPTION_HOST_TIMEOUT:
 		options->host_timeout_s = cli_parse_duration(state, argument, "--host-timeout", 0.1, 7200);
 		return 0;
+	case CLUSTER_OPTION_MATCHING:
+		options->selection.pattern = argument;
+		return 0;
+	case CLUSTER_OPTION_LOCAL:
+		options->is_local = true;
+		return 0;
 	case ARGP_KEY_ARG:
 		if (options->selection.pattern)
 			argp_error(state, "unexpected argument %s: give one PATTERN", argument);
 		options->selection.pattern = argument;
 		return 0;
 	case ARGP_KEY_END:
+		if (options->is_local) {
+			cluster_decode(options->selection.pattern);
+			cluster_decode(options->selection.job);
+		}
 		check(state, options);
 		return 0;
 	default:
@@ -247,27 +257,47 @@ static void add_word(struct words *words, char *word)
 		words->items[words->n++] = word;
 }
 
-/* As a shell reads it back. */
-static char *quote(const char *word)
+/*
+ * A word that every shell leaves as it is, and that needs none: other bytes are written as "%41". The other side has
+ * --local, and decodes.
+ */
+static char *encode(const char *word)
 {
-	static const char harmless[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,@%+-";
+	static const char harmless[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:,@+-";
 	char *text = NULL;
 	size_t n_bytes;
-	FILE *out;
+	FILE *out = open_memstream(&text, &n_bytes);
 
-	if (word[0] && word[strspn(word, harmless)] == '\0')
-		return strdup(word);
-	out = open_memstream(&text, &n_bytes);
 	if (!out)
 		return NULL;
-	fputc('\'', out);
-	for (; *word; word++)
-		*word == '\'' ? fputs("'\\''", out) : fputc(*word, out);
-	fputc('\'', out);
+	for (; *word; word++) {
+		if (strchr(harmless, *word))
+			fputc(*word, out);
+		else
+			fprintf(out, "%%%02x", (unsigned char)*word);
+	}
 	if (fclose(out) == 0)
 		return text;
 	free(text);
 	return NULL;
+}
+
+void cluster_decode(char *word)
+{
+	char *to = word;
+
+	for (; word && *word; word++) {
+		if (word[0] == '%' && isxdigit((unsigned char)word[1]) && isxdigit((unsigned char)word[2])) {
+			char digits[3] = { word[1], word[2], '\0' };
+
+			*to++ = (char)strtoul(digits, NULL, 16);
+			word += 2;
+		} else {
+			*to++ = *word;
+		}
+	}
+	if (to)
+		*to = '\0';
 }
 
 /* "%h" within a word is the host. */
@@ -308,23 +338,32 @@ static void add_ssh(struct words *words, const char *ssh, const char *host)
 		add_word(words, strdup(host));
 }
 
+static char *encoded_option(const char *name, const char *value)
+{
+	CLEANUP(freep) char *encoded = encode(value);
+	char *word;
+
+	return encoded && asprintf(&word, "%s=%s", name, encoded) >= 0 ? word : NULL;
+}
+
 static void add_question(struct words *words, const struct cluster_options *options, const char *const *question)
 {
 	char timeout[32];
 
-	add_word(words, quote(options->remote_probing));
+	add_word(words, strdup(options->remote_probing));
 	add_word(words, strdup("cluster"));
 	for (size_t i = 0; question[i]; i++)
-		add_word(words, quote(question[i]));
+		add_word(words, strdup(question[i]));
+	add_word(words, strdup("--local"));
 	snprintf(timeout, sizeof timeout, "--timeout=%.0fms", options->timeout_s * 1000);
 	add_word(words, strdup(timeout));
-	if (options->selection.job) {
-		add_word(words, strdup("--job"));
-		add_word(words, quote(options->selection.job));
-	}
-	if (options->selection.pattern) {
+	if (options->selection.job)
+		add_word(words, encoded_option("--job", options->selection.job));
+	if (options->selection.pattern)
+		add_word(words, encoded_option("--matching", options->selection.pattern));
+	if (options->sql) {
 		add_word(words, strdup("--"));
-		add_word(words, quote(options->selection.pattern));
+		add_word(words, encode(options->sql));
 	}
 }
 

@@ -19,12 +19,17 @@ enum {
 	CLUSTER_OPTION_JOB,
 	CLUSTER_OPTION_TIMEOUT,
 	CLUSTER_OPTION_HOST_TIMEOUT,
+	CLUSTER_OPTION_MATCHING,
+	CLUSTER_OPTION_LOCAL,
 };
 
 #define CLUSTER_DEFAULT_SSH "ssh -o BatchMode=yes -o ConnectTimeout=10"
 
 #define CLUSTER_OPTION_ROWS                                                                                                \
 	{ "pid", 'p', "PID,...", 0, "Only these processes of this machine", 0 },                                           \
+		{ "matching", CLUSTER_OPTION_MATCHING, "PATTERN", 0, "Only processes with this part of a command line",    \
+		  0 },                                                                                                     \
+		{ "local", CLUSTER_OPTION_LOCAL, NULL, OPTION_HIDDEN, NULL, 0 },                                           \
 		{ "launcher", CLUSTER_OPTION_LAUNCHER, "PID", 0, "Only descendants of this process", 0 },                  \
 		{ "job", CLUSTER_OPTION_JOB, "NAME", 0, "Only ranks of this job, as the output names it", 0 },             \
 		{ "hosts",                                                                                                 \
@@ -60,6 +65,8 @@ struct cluster_options {
 	struct glob_list hosts; /* empty: this machine */
 	const char *ssh, *remote_probing;
 	unsigned fan_out;
+	char *sql;                        /* of questions to hosts: a statement; NULL: none */
+	bool is_local;                    /* this is the answer to another machine: a document, and encoded words */
 	double timeout_s, host_timeout_s; /* host_timeout_s: 0: it follows from the other */
 };
 void cluster_options_init(struct cluster_options *options);
@@ -67,9 +74,12 @@ void cluster_options_done(struct cluster_options *options);
 /* An argument is the pattern. At the end, contradictions are usage errors. */
 error_t cluster_options_parse(int key, char *argument, struct argp_state *state, struct cluster_options *options);
 
+/* cluster_decode - undo in place how a question encodes a text. NULL: nothing. */
+void cluster_decode(char *word);
+
 /*
- * cluster_ask - run "probing cluster WORDS" on all hosts at once, with the selection.
- * @words: of the question, end with NULL.
+ * cluster_ask - run "probing cluster WORDS --local" on all hosts at once, with the selection.
+ * @words: of the question, end with NULL; without characters of a shell.
  * @take:  called for each host, in the order of answers, from this thread: its command has ended. 0 or a negative errno,
  *         which ends it.
  * Returns 0, -ENOMEM, what running commands reports, or the first error of take.

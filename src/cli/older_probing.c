@@ -13,9 +13,6 @@ struct word {
 };
 
 static const struct word verbs_gone[] = {
-	{ "cluster",
-	  "probing record --cmdline '*train.py*' records all ranks on this machine, and probing sql A.db B.db "
-	  "queries recordings of several machines as one" },
 	{ "rdma", "probing reads no counters of RDMA; rdma statistic show (iproute2) prints them" },
 };
 

@@ -7,11 +7,11 @@
 
 /* Selection by the user. All zero: every rank on this machine. */
 struct rank_selection {
-	const char *pattern; /* a part of the command line, or a glob of it; NULL: any */
-	pid_t *pids;         /* these processes; owned */
+	char *pattern; /* a part of the command line, or a glob of it; NULL: any */
+	pid_t *pids;   /* these processes; owned */
 	size_t n_pids, pids_allocated;
-	pid_t launcher;  /* it and its descendants; 0: any */
-	const char *job; /* ranks of this job alone; NULL: any */
+	pid_t launcher; /* it and its descendants; 0: any */
+	char *job;      /* ranks of this job alone; NULL: any */
 };
 
 struct local_rank {

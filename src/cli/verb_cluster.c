@@ -4,10 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/proc.h"
 #include "base/util.h"
 #include "src/cli/cluster.h"
+#include "src/cli/endpoint.h"
+#include "src/cluster/cluster.h"
 
-static const struct verb *const cluster_verbs[] = { &cluster_verb_backtrace };
+static const struct verb *const cluster_verbs[] = { &cluster_verb_backtrace, &cluster_verb_nodes, &cluster_verb_query,
+						    &cluster_verb_rows };
+
+enum { MAX_ENVIRONMENT = 1 << 20 };
 
 struct options {
 	int first; /* index of the word that names the verb; 0: none */
@@ -45,7 +51,8 @@ static char *filter_help(int key, const char *text, void *input)
 		return NULL;
 	fputs("Verbs:\n", out);
 	for (size_t i = 0; i < N_ELEMENTS(cluster_verbs); i++)
-		fprintf(out, "  %-12s %s\n", cluster_verbs[i]->name, cluster_verbs[i]->summary);
+		if (cluster_verbs[i]->summary)
+			fprintf(out, "  %-12s %s\n", cluster_verbs[i]->name, cluster_verbs[i]->summary);
 	fprintf(out, "\n%s", text);
 	if (fclose(out) == 0)
 		return list;
@@ -61,6 +68,8 @@ static const struct argp argp = {
 	       "Examples:\n"
 	       "  probing cluster backtrace\n"
 	       "  probing cluster backtrace --hosts node[01-64]\n"
+	       "  probing cluster nodes\n"
+	       "  probing cluster query 'SELECT rank, rss_mb FROM memory_usage'\n"
 	       "\n"
 	       "probing cluster VERB --help explains a verb.",
 	.help_filter = filter_help,
@@ -82,20 +91,56 @@ static const struct verb *find(const char *name)
 	return NULL;
 }
 
+/*
+ * "probing 4242 cluster nodes": the job of a rank, or the descendants of a launcher. The words of the verb with the option
+ * behind its name; NULL: no memory. Both are never freed: the process ends with the verb.
+ */
+static char **with_target(pid_t pid, int argc, char **argv)
+{
+	CLEANUP(freep) char *environment = NULL;
+	char **words = calloc((size_t)argc + 2, sizeof *words);
+	struct rank_identity identity;
+	size_t n_bytes = 0;
+	int n;
+
+	if (!words)
+		return NULL;
+	if (proc_read(pid, "environ", MAX_ENVIRONMENT, &environment, &n_bytes) >= 0 &&
+	    rank_identify(environment, n_bytes, &identity) && identity.job[0])
+		n = asprintf(&words[1], "--job=%s", identity.job);
+	else
+		n = asprintf(&words[1], "--launcher=%d", (int)pid);
+	words[0] = argv[0];
+	for (int i = 1; i < argc; i++)
+		words[i + 1] = argv[i];
+	return n < 0 ? NULL : words;
+}
+
 static int run_cluster(int argc, char **argv)
 {
 	struct options options = { 0 };
 	const struct verb *verb;
+	pid_t target = 0;
 	char name[64];
 
 	cli_parse(&argp, argc, argv, ARGP_IN_ORDER, &options);
+	if (endpoint_is_process(argv[options.first]) && options.first + 1 < argc)
+		target = (pid_t)strtol(argv[options.first++], NULL, 10);
 	verb = find(argv[options.first]);
 	if (!verb)
 		return cli_fail(EXIT_USAGE, "there is no verb %s of cluster; see probing cluster --help",
 				argv[options.first]);
 	snprintf(name, sizeof name, "probing cluster %s", verb->name);
-	argv[options.first] = name;
-	return verb->run(argc - options.first, argv + options.first);
+	argc -= options.first;
+	argv += options.first;
+	argv[0] = name;
+	if (target > 0) {
+		argv = with_target(target, argc, argv);
+		if (!argv)
+			return cli_fail(EXIT_FAILED, "not enough memory");
+		argc++;
+	}
+	return verb->run(argc, argv);
 }
 
 const struct verb verb_cluster = {

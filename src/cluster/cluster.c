@@ -23,6 +23,8 @@ static void rank_done(struct cluster_rank *rank)
 	free(rank->problem);
 	free(rank->command);
 	free(rank->python);
+	free(rank->note);
+	free(rank->data);
 }
 
 static void host_done(struct cluster_host *host)
@@ -102,6 +104,18 @@ int cluster_add_rank(struct cluster *cluster, size_t host, pid_t pid, const stru
 	*rank = (struct cluster_rank){ .host = host, .pid = pid, .identity = *identity };
 	*ret = rank;
 	return 0;
+}
+
+int cluster_add_thread(struct cluster_rank *rank, pid_t tid, char state)
+{
+	int r;
+
+	if (rank->n_threads >= CLUSTER_MAX_THREADS)
+		return -E2BIG;
+	r = grow(&rank->threads, rank->n_threads, &rank->threads_allocated, sizeof *rank->threads);
+	if (r >= 0)
+		rank->threads[rank->n_threads++] = (struct cluster_thread){ .tid = tid, .state = state };
+	return r;
 }
 
 int cluster_fail_rank(struct cluster_rank *rank, enum rank_status status, const char *problem)

@@ -8,6 +8,7 @@
 #ifndef PROBING_CLUSTER_H
 #define PROBING_CLUSTER_H
 
+#include <sqlite3.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,6 +25,8 @@ enum {
 	CLUSTER_MAX_RANKS = 1 << 16,   /* of all hosts together */
 	CLUSTER_MAX_THREADS = 1 << 14, /* of a rank */
 	CLUSTER_MAX_FRAMES = 4096,     /* of a thread */
+	CLUSTER_MAX_TABLES = 64,       /* of a rank */
+	CLUSTER_MAX_COLUMNS = 256,     /* of a table */
 	CLUSTER_MAX_TEXT = 4096,       /* bytes of any text of a document; longer ones are cut */
 };
 
@@ -81,7 +84,9 @@ struct cluster_rank {
 	enum rank_status status;
 	char *problem; /* a sentence; NULL: it was read */
 	char *command, *python;
-	uint64_t started_ns;            /* CLOCK_REALTIME, when it was read; 0: unknown */
+	char *note;          /* why some of its tables are missing or incomplete; NULL: none is */
+	char *data;          /* of cluster_write(): an answer of `probing cluster rows`, as it came; NULL: none */
+	uint64_t started_ns; /* CLOCK_REALTIME, when it was read; 0: unknown */
 	struct cluster_thread *threads; /* the main thread first */
 	size_t n_threads, threads_allocated;
 };
@@ -102,6 +107,7 @@ struct cluster {
 	struct cluster_frame *frames;
 	size_t n_frames, frames_allocated;
 	struct interner frame_keys; /* by all that a frame has: its index */
+	sqlite3 *db;                /* of the caller's: receives the ranks' tables; NULL: they are skipped */
 };
 void cluster_done(struct cluster *cluster);
 
@@ -110,6 +116,8 @@ int cluster_add_host(struct cluster *cluster, const char *name, const char *addr
 		     struct cluster_host **ret);
 int cluster_add_rank(struct cluster *cluster, size_t host, pid_t pid, const struct rank_identity *identity,
 		     struct cluster_rank **ret);
+/* cluster_add_thread - a thread without frames. -ENOMEM, -E2BIG. */
+int cluster_add_thread(struct cluster_rank *rank, pid_t tid, char state);
 /* cluster_fail_rank - say why it was not read. @problem: copied. -ENOMEM. */
 int cluster_fail_rank(struct cluster_rank *rank, enum rank_status status, const char *problem);
 const char *rank_status_name(enum rank_status status);
@@ -135,6 +143,19 @@ int cluster_read(struct cluster *cluster, const char *text, size_t n_bytes, cons
  * Errors: -EBADMSG, -E2BIG, -ENOMEM.
  */
 int cluster_read_backtrace(struct cluster *cluster, struct cluster_rank *rank, const char *text, size_t n_bytes);
+
+/*
+ * cluster_read_rows - put the rows of a rank into tables of cluster->db, from what `probing cluster rows` prints. Each table
+ * has the columns host, rank and local_rank in front; its own columns of these names get a "_". Rows come by rank.
+ * Errors: -EBADMSG, -E2BIG, -ENOMEM, -EINVAL SQLite refuses.
+ */
+int cluster_read_rows(struct cluster *cluster, struct cluster_rank *rank, const char *text, size_t n_bytes);
+
+/*
+ * cluster_add_nodes - make the table cluster.nodes in cluster->db, of all ranks, the missing ones and hosts that did not
+ * answer. -ENOMEM, -EINVAL SQLite refuses.
+ */
+int cluster_add_nodes(const struct cluster *cluster, bool expects_all);
 
 struct cluster_tree;
 /*
@@ -229,11 +250,17 @@ void cluster_tree_done(struct cluster_tree *tree);
 char *tree_node_ranks(const struct cluster_tree *tree, uint32_t node);
 char *tree_class_ranks(const struct cluster_tree *tree, uint32_t class_index);
 
+/* cluster_ranks_text - the same of some of the cluster's ranks, by index. */
+char *cluster_ranks_text(const struct cluster *cluster, const uint32_t *ranks, size_t n);
+
 /*
  * cluster_missing - ranks of a job that its world size promises and no host has, as ranges. @ret: NULL: none.
  * @ret_n: how many. -ENOMEM.
  */
 int cluster_missing(const struct cluster *cluster, const char *job, char **ret, uint64_t *ret_n);
+/* cluster_each_missing - the same one by one; a negative result of take ends it and is returned. -ENOMEM. */
+int cluster_each_missing(const struct cluster *cluster, const char *job,
+			 int (*take)(void *data, const char *job, int64_t rank, int64_t world_size), void *data);
 
 /* Where a stack is. NULL: there is no such frame. */
 struct stack_place {

@@ -302,8 +302,8 @@ void commands_done(struct command *commands, size_t n)
 	}
 }
 
-/* The last line with text, without "probing: ". */
-static const char *last_line(char *text)
+/* Cut the text before its last line, and return that one; without "probing: ". */
+static const char *cut_last_line(char *text)
 {
 	static const char prefix[] = "probing: ";
 	char *line;
@@ -311,8 +311,21 @@ static const char *last_line(char *text)
 	for (size_t n = strlen(text); n > 0 && strchr("\r\n \t", text[n - 1]); n--)
 		text[n - 1] = '\0';
 	line = strrchr(text, '\n');
-	line = line ? line + 1 : text;
+	if (line)
+		*line++ = '\0';
+	else
+		line = text;
 	return strncmp(line, prefix, strlen(prefix)) == 0 ? line + strlen(prefix) : line;
+}
+
+/* The last line that says something: a usage error ends with a hint at --help. */
+static const char *last_line(char *text)
+{
+	const char *line = cut_last_line(text);
+
+	if (strncmp(line, "Try ", strlen("Try ")) == 0 && line != text)
+		line = cut_last_line(text);
+	return line;
 }
 
 void command_explain(const struct command *command, char *to, size_t n_bytes)

@@ -53,7 +53,7 @@ static int put_named(int64_t *numbers, size_t n, const char *what, FILE *out)
 	return 0;
 }
 
-static char *text_of(const struct cluster_tree *tree, const uint32_t *stacks, size_t n)
+char *cluster_ranks_text(const struct cluster *cluster, const uint32_t *indices, size_t n)
 {
 	CLEANUP(freep) int64_t *ranks = calloc(n + 1, sizeof *ranks), *pids = calloc(n + 1, sizeof *pids);
 	size_t n_ranks = 0, n_pids = 0, n_bytes;
@@ -64,7 +64,7 @@ static char *text_of(const struct cluster_tree *tree, const uint32_t *stacks, si
 	if (!ranks || !pids)
 		return NULL;
 	for (size_t i = 0; i < n; i++) {
-		const struct cluster_rank *rank = &tree->cluster->ranks[tree->stacks[stacks[i]].rank];
+		const struct cluster_rank *rank = &cluster->ranks[indices[i]];
 
 		if (rank->identity.rank >= 0)
 			ranks[n_ranks++] = rank->identity.rank;
@@ -83,6 +83,17 @@ static char *text_of(const struct cluster_tree *tree, const uint32_t *stacks, si
 		return text;
 	free(text);
 	return NULL;
+}
+
+static char *text_of(const struct cluster_tree *tree, const uint32_t *stacks, size_t n)
+{
+	CLEANUP(freep) uint32_t *ranks = calloc(n + 1, sizeof *ranks);
+
+	if (!ranks)
+		return NULL;
+	for (size_t i = 0; i < n; i++)
+		ranks[i] = tree->stacks[stacks[i]].rank;
+	return cluster_ranks_text(tree->cluster, ranks, n);
 }
 
 char *tree_node_ranks(const struct cluster_tree *tree, uint32_t node)
@@ -114,17 +125,14 @@ static int64_t world_size_of(const struct cluster *cluster, const char *job)
 	return MIN(size, CLUSTER_MAX_RANKS);
 }
 
-int cluster_missing(const struct cluster *cluster, const char *job, char **ret, uint64_t *ret_n)
+int cluster_each_missing(const struct cluster *cluster, const char *job,
+			 int (*take)(void *data, const char *job, int64_t rank, int64_t world_size), void *data)
 {
 	int64_t size = world_size_of(cluster, job);
 	CLEANUP(freep) bool *is_there = calloc((size_t)size + 1, sizeof *is_there);
-	CLEANUP(freep) int64_t *missing = calloc((size_t)size + 1, sizeof *missing);
-	char *text = NULL;
-	size_t n = 0, n_bytes;
-	FILE *out;
-	int r;
+	int r = 0;
 
-	if (!is_there || !missing)
+	if (!is_there)
 		return -ENOMEM;
 	for (size_t i = 0; i < cluster->n_ranks; i++) {
 		const struct rank_identity *identity = &cluster->ranks[i].identity;
@@ -132,21 +140,59 @@ int cluster_missing(const struct cluster *cluster, const char *job, char **ret, 
 		if (strcmp(identity->job, job) == 0 && identity->rank >= 0 && identity->rank < size)
 			is_there[identity->rank] = true;
 	}
-	for (int64_t i = 0; i < size; i++)
+	for (int64_t i = 0; r >= 0 && i < size; i++)
 		if (!is_there[i])
-			missing[n++] = i;
-	*ret_n = n;
+			r = take(data, job, i, size);
+	return r;
+}
+
+struct missing {
+	int64_t *ranks;
+	size_t n, allocated;
+};
+
+static int add_missing(void *data, const char *job, int64_t rank, int64_t world_size)
+{
+	struct missing *missing = data;
+	int r = grow(&missing->ranks, missing->n, &missing->allocated, sizeof *missing->ranks);
+
+	(void)job;
+	(void)world_size;
+	if (r >= 0)
+		missing->ranks[missing->n++] = rank;
+	return r;
+}
+
+static int put_missing(const struct missing *missing, char **ret)
+{
+	char *text = NULL;
+	size_t n_bytes;
+	FILE *out;
+	int r;
+
 	*ret = NULL;
-	if (n == 0)
+	if (missing->n == 0)
 		return 0;
 	out = open_memstream(&text, &n_bytes);
 	if (!out)
 		return -ENOMEM;
-	r = put_named(missing, n, "rank", out);
+	r = put_named(missing->ranks, missing->n, "rank", out);
 	if (fclose(out) != 0 || r < 0) {
 		free(text);
 		return -ENOMEM;
 	}
 	*ret = text;
 	return 0;
+}
+
+int cluster_missing(const struct cluster *cluster, const char *job, char **ret, uint64_t *ret_n)
+{
+	struct missing missing = { 0 };
+	int r = cluster_each_missing(cluster, job, add_missing, &missing);
+
+	if (r >= 0)
+		r = put_missing(&missing, ret);
+	*ret_n = missing.n;
+	free(missing.ranks);
+	return r;
 }

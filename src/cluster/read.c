@@ -13,55 +13,7 @@
 
 #include "base/util.h"
 #include "src/cluster/private.h"
-
-static void decrefp(json_t **value)
-{
-	json_decref(*value);
-}
-
-/* ---- Values ---- */
-
-/* NULL: no text. Borrowed. */
-static const char *text_of(const json_t *object, const char *key)
-{
-	return json_string_value(json_object_get(object, key));
-}
-
-/* A copy, cut; NULL: no text. -ENOMEM. */
-static int copy_text(const json_t *object, const char *key, char **ret)
-{
-	const char *text = text_of(object, key);
-	char *copied = text ? strndup(text, CLUSTER_MAX_TEXT) : NULL;
-
-	if (text && !copied)
-		return -ENOMEM;
-	free(*ret);
-	*ret = copied;
-	return 0;
-}
-
-/* A number from low to high; else @otherwise. */
-static int64_t number_of(const json_t *object, const char *key, int64_t low, int64_t high, int64_t otherwise)
-{
-	const json_t *value = json_object_get(object, key);
-
-	if (!json_is_integer(value) || json_integer_value(value) < low || json_integer_value(value) > high)
-		return otherwise;
-	return json_integer_value(value);
-}
-
-/* An array of at most so many items; an absent one is empty. */
-static int array_of(const json_t *object, const char *key, size_t max, const json_t **ret)
-{
-	const json_t *value = json_object_get(object, key);
-
-	if (value && !json_is_null(value) && !json_is_array(value))
-		return -EBADMSG;
-	if (json_array_size(value) > max)
-		return -E2BIG;
-	*ret = value;
-	return 0;
-}
+#include "src/cluster/values.h"
 
 /* ---- Frames and threads ---- */
 
@@ -78,17 +30,17 @@ static enum frame_kind kind_of(const char *name, bool *ret_is_builtin)
 static int read_frame(struct cluster *cluster, const json_t *from, uint32_t *ret)
 {
 	CLEANUP(freep) char *function = NULL, *file = NULL, *module = NULL;
-	struct cluster_frame frame = { .line = (int)number_of(from, "line", 0, INT_MAX, 0) };
+	struct cluster_frame frame = { .line = (int)value_number(from, "line", 0, INT_MAX, 0) };
 	int r;
 
 	if (!json_is_object(from))
 		return -EBADMSG;
-	frame.kind = kind_of(text_of(from, "kind"), &frame.is_builtin);
-	r = copy_text(from, "function", &function);
+	frame.kind = kind_of(value_text(from, "kind"), &frame.is_builtin);
+	r = value_copy_text(from, "function", &function);
 	if (r >= 0)
-		r = copy_text(from, "file", &file);
+		r = value_copy_text(from, "file", &file);
 	if (r >= 0)
-		r = copy_text(from, "module", &module);
+		r = value_copy_text(from, "module", &module);
 	if (r < 0)
 		return r;
 	frame.function = function ? function : "";
@@ -102,7 +54,7 @@ static int read_frames(struct cluster *cluster, struct cluster_thread *thread, c
 {
 	const json_t *frames = NULL;
 	size_t n;
-	int r = array_of(from, "frames", CLUSTER_MAX_FRAMES, &frames);
+	int r = value_array(from, "frames", CLUSTER_MAX_FRAMES, &frames);
 
 	if (r < 0)
 		return r;
@@ -137,8 +89,10 @@ static int format_text(char **ret, const char *format, ...)
 static int describe_wait(const json_t *wait, char **ret)
 {
 	const json_t *first = json_array_get(json_object_get(wait, "descriptors"), 0);
-	const char *call = text_of(wait, "call"), *lock = text_of(wait, "lock"), *target = text_of(first, "target");
-	int64_t holder = number_of(wait, "holder", 1, INT_MAX, 0), child = number_of(wait, "child", 1, INT_MAX, 0);
+	const char *call = value_text(wait, "call"), *lock = value_text(wait, "lock"),
+		   *target = value_text(first, "target");
+	int64_t holder = value_number(wait, "holder", 1, INT_MAX, 0),
+		child = value_number(wait, "child", 1, INT_MAX, 0);
 
 	if (lock && holder > 0)
 		return format_text(ret, "%.64s, held by %s %jd", lock,
@@ -149,7 +103,7 @@ static int describe_wait(const json_t *wait, char **ret)
 		return 0;
 	if (first)
 		return format_text(ret, "%.64s for descriptor %jd%s%.256s", call,
-				   (intmax_t)number_of(first, "descriptor", 0, INT_MAX, 0), target ? ": " : "",
+				   (intmax_t)value_number(first, "descriptor", 0, INT_MAX, 0), target ? ": " : "",
 				   target ? target : "");
 	if (child > 0)
 		return format_text(ret, "%.64s for process %jd", call, (intmax_t)child);
@@ -160,13 +114,13 @@ static int read_wait(struct cluster_thread *thread, const json_t *from)
 {
 	const json_t *wait = json_object_get(from, "wait");
 
-	return json_is_object(wait) ? describe_wait(wait, &thread->wait) : copy_text(from, "wait", &thread->wait);
+	return json_is_object(wait) ? describe_wait(wait, &thread->wait) : value_copy_text(from, "wait", &thread->wait);
 }
 
 static int read_thread(struct cluster *cluster, struct cluster_rank *rank, const json_t *from)
 {
 	struct cluster_thread *thread;
-	const char *state = text_of(from, "state"), *verdict = text_of(from, "verdict");
+	const char *state = value_text(from, "state"), *verdict = value_text(from, "verdict");
 	int r;
 
 	if (!json_is_object(from))
@@ -176,15 +130,15 @@ static int read_thread(struct cluster *cluster, struct cluster_rank *rank, const
 		return r;
 	thread = &rank->threads[rank->n_threads++];
 	*thread = (struct cluster_thread){
-		.tid = (pid_t)number_of(from, "tid", 1, INT_MAX, 0),
+		.tid = (pid_t)value_number(from, "tid", 1, INT_MAX, 0),
 		.state = state && state[0] >= 'A' && state[0] <= 'z' ? state[0] : '?',
 		.holds_gil = json_is_true(json_object_get(from, "holds_gil")),
 		.is_approximate = json_is_true(json_object_get(from, "approximate")) ||
 				  (verdict && strcmp(verdict, "approximate") == 0),
 	};
-	r = copy_text(from, "name", &thread->name);
+	r = value_copy_text(from, "name", &thread->name);
 	if (r >= 0)
-		r = copy_text(from, "python_name", &thread->python_name);
+		r = value_copy_text(from, "python_name", &thread->python_name);
 	if (r >= 0)
 		r = read_wait(thread, from);
 	return r < 0 ? r : read_frames(cluster, thread, from);
@@ -193,36 +147,24 @@ static int read_thread(struct cluster *cluster, struct cluster_rank *rank, const
 static int read_threads(struct cluster *cluster, struct cluster_rank *rank, const json_t *from)
 {
 	const json_t *threads = NULL;
-	int r = array_of(from, "threads", CLUSTER_MAX_THREADS, &threads);
+	int r = value_array(from, "threads", CLUSTER_MAX_THREADS, &threads);
 
 	for (size_t i = 0; r >= 0 && i < json_array_size(threads); i++)
 		r = read_thread(cluster, rank, json_array_get(threads, i));
 	return r;
 }
 
-static int load(const char *text, size_t n_bytes, json_t **ret)
-{
-	json_error_t error;
-
-	if (n_bytes > CLUSTER_MAX_BYTES)
-		return -E2BIG;
-	*ret = json_loadb(text, n_bytes, 0, &error);
-	if (*ret)
-		return 0;
-	return json_error_code(&error) == json_error_out_of_memory ? -ENOMEM : -EBADMSG;
-}
-
 int cluster_read_backtrace(struct cluster *cluster, struct cluster_rank *rank, const char *text, size_t n_bytes)
 {
-	CLEANUP(decrefp) json_t *answer = NULL;
-	int r = load(text, n_bytes, &answer);
+	CLEANUP(value_decrefp) json_t *answer = NULL;
+	int r = value_load(text, n_bytes, &answer);
 
 	if (r >= 0 && !json_is_object(answer))
 		r = -EBADMSG;
 	if (r >= 0)
-		r = copy_text(answer, "python", &rank->python);
+		r = value_copy_text(answer, "python", &rank->python);
 	if (r >= 0)
-		r = copy_text(answer, "command", &rank->command);
+		r = value_copy_text(answer, "command", &rank->command);
 	return r < 0 ? r : read_threads(cluster, rank, answer);
 }
 
@@ -230,7 +172,7 @@ int cluster_read_backtrace(struct cluster *cluster, struct cluster_rank *rank, c
 
 static enum rank_status status_of(const json_t *rank)
 {
-	const char *name = text_of(rank, "status");
+	const char *name = value_text(rank, "status");
 
 	for (enum rank_status status = RANK_READ; name && status <= RANK_FAILED; status++)
 		if (strcmp(rank_status_name(status), name) == 0)
@@ -240,11 +182,11 @@ static enum rank_status status_of(const json_t *rank)
 
 static int read_rank(struct cluster *cluster, size_t host, const json_t *from)
 {
-	const char *job = text_of(from, "job"), *role = text_of(from, "role");
+	const char *job = value_text(from, "job"), *role = value_text(from, "role");
 	struct rank_identity identity = {
-		.rank = number_of(from, "rank", 0, INT_MAX, -1),
-		.local_rank = number_of(from, "local_rank", 0, INT_MAX, -1),
-		.world_size = number_of(from, "world_size", 0, CLUSTER_MAX_RANKS, -1),
+		.rank = value_number(from, "rank", 0, INT_MAX, -1),
+		.local_rank = value_number(from, "local_rank", 0, INT_MAX, -1),
+		.world_size = value_number(from, "world_size", 0, CLUSTER_MAX_RANKS, -1),
 	};
 	struct cluster_rank *rank;
 	int r;
@@ -253,17 +195,21 @@ static int read_rank(struct cluster *cluster, size_t host, const json_t *from)
 		return -EBADMSG;
 	snprintf(identity.job, sizeof identity.job, "%s", job ? job : "");
 	snprintf(identity.role, sizeof identity.role, "%s", role ? role : "");
-	r = cluster_add_rank(cluster, host, (pid_t)number_of(from, "pid", 1, INT_MAX, 0), &identity, &rank);
+	r = cluster_add_rank(cluster, host, (pid_t)value_number(from, "pid", 1, INT_MAX, 0), &identity, &rank);
 	if (r < 0)
 		return r;
 	rank->status = status_of(from);
-	rank->started_ns = (uint64_t)number_of(from, "time_ns", 0, INT64_MAX, 0);
-	r = copy_text(from, "problem", &rank->problem);
+	rank->started_ns = (uint64_t)value_number(from, "time_ns", 0, INT64_MAX, 0);
+	r = value_copy_text(from, "problem", &rank->problem);
 	if (r >= 0)
-		r = copy_text(from, "command", &rank->command);
+		r = value_copy_text(from, "command", &rank->command);
 	if (r >= 0)
-		r = copy_text(from, "python", &rank->python);
-	return r < 0 ? r : read_threads(cluster, rank, from);
+		r = value_copy_text(from, "python", &rank->python);
+	if (r >= 0)
+		r = value_copy_text(from, "note", &rank->note);
+	if (r >= 0)
+		r = read_threads(cluster, rank, from);
+	return r < 0 ? r : rows_read(cluster, rank, json_object_get(from, "data"));
 }
 
 static int read_host(struct cluster *cluster, const json_t *from, const char *address, const char *version)
@@ -276,18 +222,18 @@ static int read_host(struct cluster *cluster, const json_t *from, const char *ad
 
 	if (!json_is_object(from))
 		return -EBADMSG;
-	r = copy_text(from, "host", &name);
+	r = value_copy_text(from, "host", &name);
 	if (r >= 0)
-		r = copy_text(from, "address", &own_address);
+		r = value_copy_text(from, "address", &own_address);
 	if (r >= 0)
-		r = copy_text(from, "version", &own_version);
+		r = value_copy_text(from, "version", &own_version);
 	if (r >= 0)
 		r = cluster_add_host(cluster, name, address ? address : own_address,
 				     own_version ? own_version : version, &host);
 	if (r >= 0)
-		r = copy_text(from, "problem", &host->problem);
+		r = value_copy_text(from, "problem", &host->problem);
 	if (r >= 0)
-		r = array_of(from, "ranks", CLUSTER_MAX_RANKS, &ranks);
+		r = value_array(from, "ranks", CLUSTER_MAX_RANKS, &ranks);
 	for (size_t i = 0; r >= 0 && i < json_array_size(ranks); i++)
 		r = read_rank(cluster, index, json_array_get(ranks, i));
 	return r;
@@ -295,19 +241,19 @@ static int read_host(struct cluster *cluster, const json_t *from, const char *ad
 
 int cluster_read(struct cluster *cluster, const char *text, size_t n_bytes, const char *address)
 {
-	CLEANUP(decrefp) json_t *document = NULL;
+	CLEANUP(value_decrefp) json_t *document = NULL;
 	const json_t *hosts = NULL;
 	int64_t format;
-	int r = load(text, n_bytes, &document);
+	int r = value_load(text, n_bytes, &document);
 
 	if (r < 0)
 		return r;
-	format = number_of(document, "probing_cluster", 1, INT_MAX, 0);
+	format = value_number(document, "probing_cluster", 1, INT_MAX, 0);
 	if (format != CLUSTER_FORMAT)
 		return format == 0 ? -EBADMSG : -EPROTONOSUPPORT;
-	r = array_of(document, "hosts", CLUSTER_MAX_HOSTS, &hosts);
+	r = value_array(document, "hosts", CLUSTER_MAX_HOSTS, &hosts);
 	for (size_t i = 0; r >= 0 && i < json_array_size(hosts); i++)
 		r = read_host(cluster, json_array_get(hosts, i), json_array_size(hosts) == 1 ? address : NULL,
-			      text_of(document, "version"));
+			      value_text(document, "version"));
 	return r;
 }

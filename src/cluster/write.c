@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* write.c - hosts and ranks as a document; see read.c and docs/distributed.md. */
 #include <errno.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "base/util.h"
@@ -56,6 +57,11 @@ static void put_rank(struct json *json, const struct cluster *cluster, const str
 	for (size_t i = 0; i < rank->n_threads; i++)
 		put_thread(json, cluster, &rank->threads[i]);
 	to_json_array_end(json);
+	to_json_put_string(json, "note", rank->note);
+	if (rank->data) {
+		to_json_key(json, "data");
+		to_json_raw(json, rank->data, strlen(rank->data));
+	}
 	to_json_object_end(json);
 }
 

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import unittest
 
 import probing_test as t
@@ -121,6 +122,79 @@ class Ranks(t.Case):
         self.assertRegex(text, r"pid 4194303 \(host .*\): gone: there is no process 4194303")
 
 
+def query(sql, *arguments, **more):
+    """Rows as Python's values."""
+    done = t.probing("cluster", "query", "-f", "json", *arguments, sql, check=t.OK, **more)
+    return json.loads(done.stdout), done.stderr
+
+
+class Rows(t.Case):
+    """SQL over the ranks of one job."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.stack = contextlib.ExitStack()
+        cls.addClassCleanup(cls.stack.close)
+        cls.processes = cls.stack.enter_context(job(4, 4005, world_size=5))
+        cls.local = ("--job", "4005")
+
+    def test_nodes(self):
+        nodes = json.loads(t.probing("cluster", "nodes", *self.local, "-f", "json", check=t.OK).stdout)
+        self.assertEqual([(rank, rank, 5, "4005", self.processes[rank].pid, "running") for rank in range(4)] +
+                         [(4, None, 5, "4005", None, "missing")],
+                         [tuple(node[key] for key in ("rank", "local_rank", "world_size", "job", "pid", "status"))
+                          for node in nodes])
+        self.assertLess(abs(time.time() - nodes[0]["timestamp"]), 60)
+
+    def test_a_process_before_the_verb_means_its_job(self):
+        for pid in self.processes[3].pid, os.getpid():
+            rows = json.loads(t.probing("-t", pid, "cluster", "query", "-f", "json",
+                                        "SELECT rank FROM cluster.nodes WHERE job = '4005' AND pid > 0", check=t.OK).stdout)
+            self.assertEqual([0, 1, 2, 3], [row["rank"] for row in rows])
+
+    def test_rows_of_all_ranks_come_by_rank(self):
+        rows, said = query("SELECT * FROM memory_usage", *self.local)
+        self.assertEqual(["host", "rank", "local_rank"], list(rows[0])[:3])
+        self.assertEqual([(rank, self.processes[rank].pid) for rank in range(4)], [(row["rank"], row["pid"]) for row in rows])
+        self.assertEqual("", said)
+
+    def test_the_rank_that_is_elsewhere(self):
+        rows, _ = query("SELECT rank, lineno FROM python.backtrace WHERE func = 'load_batch'", *self.local)
+        self.assertEqual([{"rank": AWAY, "lineno": line_of("time.sleep(60)")}], rows)
+
+    def test_an_average_is_one_of_all_rows(self):
+        """Ranks have different numbers of rows: an average of averages would be another number."""
+        rows, _ = query("SELECT avg(depth) AS mean, count(*) AS n, sum(depth) AS sum FROM python.backtrace", *self.local)
+        each, _ = query("SELECT avg(depth) AS mean, count(*) AS n FROM python.backtrace", "--each", *self.local)
+        self.assertEqual([0, 1, 2, 3], [row["rank"] for row in each])
+        self.assertEqual(rows[0]["n"], sum(row["n"] for row in each))
+        self.assertGreater(len({row["n"] for row in each}), 1)
+        self.assertAlmostEqual(rows[0]["sum"] / rows[0]["n"], rows[0]["mean"])
+        self.assertAlmostEqual(sum(row["mean"] * row["n"] for row in each) / rows[0]["n"], rows[0]["mean"])
+
+    def test_a_join_of_two_ranks(self):
+        rows, _ = query("SELECT a.rank AS a, b.rank AS b FROM memory_usage a JOIN memory_usage b ON b.rank = a.rank + 1 "
+                        "JOIN cluster.nodes n ON n.pid = b.pid", *self.local)
+        self.assertEqual([(0, 1), (1, 2), (2, 3)], sorted((row["a"], row["b"]) for row in rows))
+
+    def test_a_table_that_no_rank_may_have_costs_one_line(self):
+        rows, said = query("SELECT * FROM python.variables", *self.local)
+        self.assertEqual([], rows)
+        self.assertRegex(said, r"^probing: ranks 0-3: python.variables: process \d+ has no agent: .*\n$")
+
+    def test_nothing_is_changed_or_opened(self):
+        with t.scratch():
+            for sql in "DELETE FROM memory_usage", "ATTACH 'x.db' AS x", "SELECT * FROM no_such_table":
+                with self.subTest(sql):
+                    t.probing("cluster", "query", *self.local, sql, check=t.BAD_DATA)
+            self.assertEqual([], os.listdir("."))
+
+    def test_usage(self):
+        t.probing("cluster", "query", check=t.USAGE)
+        t.probing("cluster", "query", "SELECT 1", "SELECT 2", check=t.USAGE)
+        t.probing("cluster", "nodes", "-f", "pdf", check=t.USAGE)
+
+
 class Missing(t.Case):
     def test_a_killed_rank_is_missing(self):
         with job(3, 4002, world_size=4, first=1) as processes:
@@ -153,7 +227,10 @@ silent) exec sleep 60 ;;
 refused) echo 'Permission denied (publickey).' >&2; exit 255 ;;
 old) echo '{"probing_cluster":99,"hosts":[]}' ;;
 noise) echo 'Welcome to noise' ;;
-*) sh -c "$* --job $host" ;;
+*)
+    program=$1 verb=$3
+    shift 3
+    sh -c "$program cluster $verb --job=$host $*" ;;
 esac
 """
 
@@ -187,11 +264,26 @@ class Hosts(t.Case):
         self.assertIn("Job 4003: 2 of 5 ranks read\nranks 2-4: missing", done.stdout)
         self.assertRegex(done.stdout, r"rank 2  \(pid \d+ on 4004\)\n      load_batch")
 
-    def test_brackets_and_quotes(self):
+    def test_brackets_and_a_pattern_that_no_shell_may_see(self):
         done, log = self.ask("400[3-4]", "--no-native", "it's \"$(x)\" ranks", check=None)
         self.assertEqual(["4003", "4004"], sorted(line.split(":")[0] for line in log.splitlines()))
-        self.assertIn("""-- 'it'\\''s "$(x)" ranks'""", log)
+        self.assertIn("--matching=it%27s%20%22%24%28x%29%22%20ranks", log)
         self.assertEqual(t.FAILED, done.returncode)
+
+    def test_rows_of_other_machines(self):
+        sql = "SELECT host, rank, func AS \"it's\" FROM python.backtrace WHERE func = 'load_batch' OR 'a''b' = 'x'"
+        with t.scratch():
+            with open("ssh", "w", encoding="utf-8") as file:
+                file.write(SSH)
+            os.chmod("ssh", 0o755)
+            rows, said = query(sql, "--hosts", "4003,refused,4004", "--ssh", os.path.abspath("ssh"), "--remote-probing",
+                               t.BINARY)
+            nodes, _ = query("SELECT addr, rank, status, problem FROM cluster.nodes WHERE status <> 'missing'", "--hosts",
+                             "4003,refused,4004", "--ssh", os.path.abspath("ssh"), "--remote-probing", t.BINARY)
+        self.assertEqual([{"host": "4004", "rank": AWAY, "it's": "load_batch"}], rows)
+        self.assertIn("probing: host refused: Permission denied (publickey).\n", said)
+        self.assertEqual([("4003", 0), ("4003", 1), ("4004", 2), ("4004", 3), ("refused", None)],
+                         sorted((node["addr"], node["rank"]) for node in nodes))
 
     def test_a_file_of_hosts(self):
         with t.scratch():

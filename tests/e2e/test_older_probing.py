@@ -238,8 +238,6 @@ class Elsewhere(Typed):
             self.refused('probing $PID "SELECT * FROM %s"' % table, "no such table: " + table, instead, status=p.BAD_DATA)
 
     def test_verbs_and_remote_processes(self):
-        for line in "probing cluster attach", "probing -t 1 cluster nodes", "probing 1 cluster query 'SELECT 1'":
-            self.refused(line, "there is no verb cluster: probing record --cmdline '*train.py*' records all ranks on this machine")
         self.refused("probing rdma", "there is no verb rdma: ")
         for line in "probing -t 10.0.0.1:8080 backtrace", "probing node7:8080 query 'SELECT 1'", "probing --target=[::1]:8080 eval 1":
             self.refused(line, "probing connects to no port; on the machine of the process, probing list shows its PID")

@@ -217,7 +217,8 @@ static void numbers_out_of_range_are_unknown(void **state)
 
 static void commands_end_at_their_deadline(void **state)
 {
-	char *quick[] = { "sh", "-c", "echo out; echo first >&2; echo probing: last >&2; exit 3", NULL };
+	char *quick[] = { "sh", "-c", "echo out; echo first >&2; echo probing: last >&2; echo Try x >&2; exit 3",
+			  NULL };
 	char *slow[] = { "sleep", "20", NULL };
 	char *loud[] = { "sh", "-c", "while :; do echo 0123456789012345678901234567890123456789; done", NULL };
 	char *none[] = { "/nowhere/at/all", NULL };

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/* cluster_gather.c - see cluster_gather.h.
+ *
+ * A process that reads a rank can be killed at its deadline, and the thread that it has stopped goes on.
+ */
+#include "src/cli/cluster_gather.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/util.h"
+#include "src/cli/cli.h"
+
+enum { AT_ONCE = 16, MAX_ARGUMENTS = 12, MAX_SENTENCE = 1024 };
+
+/* ---- This machine ---- */
+
+/* The command that reads one rank. */
+struct reading {
+	char pid[16];
+	const char *argv[MAX_ARGUMENTS + 1];
+	size_t rank; /* of the cluster */
+};
+
+struct taking {
+	struct cluster *cluster;
+	gather_take *take;
+	int error;
+};
+
+static void prepare(struct reading *reading, const char *const *words, pid_t pid)
+{
+	size_t n = 0;
+
+	snprintf(reading->pid, sizeof reading->pid, "%d", (int)pid);
+	reading->argv[n++] = "/proc/self/exe";
+	for (size_t i = 0; words[i] && n < MAX_ARGUMENTS; i++)
+		reading->argv[n++] = strcmp(words[i], "%p") == 0 ? reading->pid : words[i];
+	reading->argv[n] = NULL;
+}
+
+static enum rank_status status_of(const struct command *command)
+{
+	if (command->error == -ETIMEDOUT)
+		return RANK_SLOW;
+	if (command->error < 0 || !WIFEXITED(command->wait_status))
+		return RANK_FAILED;
+	switch (WEXITSTATUS(command->wait_status)) {
+	case EXIT_OK:
+		return RANK_READ;
+	case EXIT_NO_INPUT:
+		return RANK_GONE;
+	case EXIT_NOT_PERMITTED:
+		return RANK_REFUSED;
+	default:
+		return RANK_FAILED;
+	}
+}
+
+static int take_rank(const struct taking *taking, const struct command *command)
+{
+	const struct reading *reading = command->data;
+	struct cluster_rank *rank = &taking->cluster->ranks[reading->rank];
+	enum rank_status status = status_of(command);
+	char why[MAX_SENTENCE];
+	int r;
+
+	rank->started_ns = realtime_ns();
+	if (status == RANK_READ) {
+		r = taking->take(taking->cluster, rank, command);
+		if (r == -ENOMEM || r >= 0)
+			return r;
+		return cluster_fail_rank(rank, RANK_FAILED,
+					 r == -E2BIG ? "its answer is too long" : "its answer makes no sense");
+	}
+	command_explain(command, why, sizeof why);
+	return cluster_fail_rank(rank, status, why);
+}
+
+static void rank_ended(void *data, struct command *command)
+{
+	struct taking *taking = data;
+
+	if (taking->error >= 0)
+		taking->error = take_rank(taking, command);
+	commands_done(command, 1);
+}
+
+static int read_ranks(const struct cluster_options *options, const char *const *words, const struct local_rank *ranks,
+		      size_t n, struct taking *taking)
+{
+	CLEANUP(freep) struct reading *readings = calloc(n + 1, sizeof *readings);
+	CLEANUP(freep) struct command *commands = calloc(n + 1, sizeof *commands);
+	uint64_t timeout_ns = (uint64_t)(options->timeout_s * 1e9);
+	struct commands_options how = { .n_at_once = AT_ONCE,
+					.each_ns = timeout_ns,
+					.all_ns = 2 * timeout_ns,
+					.max_bytes = CLUSTER_MAX_BYTES,
+					.ended = rank_ended,
+					.data = taking };
+	struct cluster *cluster = taking->cluster;
+	struct cluster_rank *rank;
+	int r = readings && commands ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r >= 0 && i < n; i++) {
+		readings[i].rank = cluster->n_ranks;
+		prepare(&readings[i], words, ranks[i].pid);
+		commands[i] = (struct command){ .argv = (char **)readings[i].argv, .data = &readings[i] };
+		r = cluster_add_rank(cluster, cluster->n_hosts - 1, ranks[i].pid, &ranks[i].identity, &rank);
+	}
+	if (r >= 0)
+		r = commands_run(commands, n, &how);
+	return r < 0 ? r : taking->error;
+}
+
+int gather_ranks(const struct cluster_options *options, const char *const *words, gather_take *take,
+		 struct cluster *cluster)
+{
+	CLEANUP(freep) struct local_rank *ranks = NULL;
+	struct taking taking = { cluster, take, 0 };
+	size_t n = 0;
+	int r = cluster_this_host(cluster);
+
+	if (r >= 0)
+		r = ranks_find(&options->selection, &ranks, &n);
+	return r < 0 ? r : read_ranks(options, words, ranks, n, &taking);
+}
+
+/* ---- Other machines ---- */
+
+static int fail_host(struct cluster *cluster, const char *address, const char *version, const char *problem)
+{
+	struct cluster_host *host;
+	int r = cluster_add_host(cluster, NULL, address, version, &host);
+
+	if (r < 0)
+		return r;
+	host->problem = strdup(problem);
+	return host->problem ? 0 : -ENOMEM;
+}
+
+/* What a host said instead of a document. */
+static const char *explain_document(int error)
+{
+	if (error == -EPROTONOSUPPORT)
+		return "its probing is of another version, with another format: install this one's there";
+	return error == -E2BIG ? "its answer is too long" : "its answer is no document of probing cluster";
+}
+
+static int take_host(void *data, const char *host, const struct command *command)
+{
+	struct cluster *cluster = data;
+	char why[MAX_SENTENCE];
+	int r;
+
+	if (command->error < 0 || !WIFEXITED(command->wait_status) || WEXITSTATUS(command->wait_status) != 0) {
+		command_explain(command, why, sizeof why);
+		return fail_host(cluster, host, NULL, why);
+	}
+	r = cluster_read(cluster, command->output ? command->output : "", command->output_bytes, host);
+	if (r == -ENOMEM || r >= 0)
+		return r;
+	return fail_host(cluster, host, NULL, explain_document(r));
+}
+
+int gather_hosts(const struct cluster_options *options, const char *const *words, struct cluster *cluster)
+{
+	return cluster_ask(options, words, CLUSTER_MAX_BYTES, take_host, cluster);
+}
+
+/* ---- Results ---- */
+
+/* Other versions of probing are named, even if they were understood. */
+void gather_say_versions(const struct cluster *cluster)
+{
+	for (size_t i = 0; i < cluster->n_hosts; i++) {
+		const struct cluster_host *host = &cluster->hosts[i];
+
+		if (host->version && strcmp(host->version, cli_version) != 0)
+			cli_say("host %s has probing %s, this is %s\n", cluster_host_label(host), host->version,
+				cli_version);
+	}
+}
+
+int gather_status(const struct cluster *cluster)
+{
+	for (size_t i = 0; i < cluster->n_ranks; i++)
+		if (cluster->ranks[i].status == RANK_READ)
+			return EXIT_OK;
+	if (cluster->n_ranks > 0 && cluster->ranks[0].status == RANK_REFUSED)
+		return EXIT_NOT_PERMITTED;
+	return cluster->n_ranks > 0 && cluster->ranks[0].status == RANK_GONE ? EXIT_NO_INPUT : EXIT_FAILED;
+}

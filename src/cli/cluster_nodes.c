@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* cluster_nodes.c - probing cluster nodes: which ranks there are, as a table. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/proc.h"
+#include "base/util.h"
+#include "src/cli/cluster.h"
+#include "src/cli/cluster_ask.h"
+#include "src/cli/cluster_gather.h"
+
+struct options {
+	struct cluster_options cluster;
+	struct sql_rules rules;
+};
+
+static const struct argp_option option_list[] = {
+	CLUSTER_OPTION_ROWS,
+	{ "format", 'f', "FORMAT", 0, "Print as table, box, markdown, csv, json, jsonl or rows (default: table)", 0 },
+	{ 0 },
+};
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct options *options = state->input;
+
+	switch (key) {
+	case 'f':
+		ask_parse_format(state, argument, &options->rules);
+		return 0;
+	default:
+		return cluster_options_parse(key, argument, state, &options->cluster);
+	}
+}
+
+static const struct argp argp = {
+	.options = option_list,
+	.parser = parse,
+	.args_doc = "[PATTERN]",
+	.doc = "List the ranks of distributed jobs, on this machine or on others, those that are missing, and hosts that do not "
+	       "answer. The table is cluster.nodes of probing cluster query.\v"
+	       "Examples:\n"
+	       "  probing cluster nodes\n"
+	       "  probing cluster nodes --hosts node[01-64] -f csv\n",
+};
+
+/* A rank with its main thread's state, and no frames. */
+static int add_rank(struct cluster *cluster, const struct local_rank *from)
+{
+	struct proc_stat stat;
+	struct cluster_rank *rank;
+	int r = cluster_add_rank(cluster, cluster->n_hosts - 1, from->pid, &from->identity, &rank);
+
+	if (r < 0)
+		return r;
+	rank->started_ns = realtime_ns();
+	rank->command = proc_text(from->pid, "cmdline", CLUSTER_MAX_TEXT);
+	if (proc_stat_read(from->pid, 0, &stat) < 0 || stat.state == 'Z')
+		return cluster_fail_rank(rank, RANK_GONE, "it has just ended");
+	return cluster_add_thread(rank, from->pid, stat.state);
+}
+
+static int find_here(const struct cluster_options *options, struct cluster *cluster)
+{
+	CLEANUP(freep) struct local_rank *ranks = NULL;
+	size_t n = 0;
+	int r = cluster_this_host(cluster);
+
+	if (r >= 0)
+		r = ranks_find(&options->selection, &ranks, &n);
+	for (size_t i = 0; r >= 0 && i < n; i++)
+		r = add_rank(cluster, &ranks[i]);
+	return r;
+}
+
+static int find_all(const struct options *options, struct cluster *cluster)
+{
+	static const char *const words[] = { "nodes", NULL };
+	int r = options->cluster.hosts.n > 0 ? gather_hosts(&options->cluster, words, cluster)
+					     : find_here(&options->cluster, cluster);
+
+	cluster_sort(cluster);
+	return r < 0 ? cli_fail(cli_status(r), "the ranks cannot be listed: %s", strerror(-r)) : EXIT_OK;
+}
+
+static int show(const struct options *options, struct cluster *cluster)
+{
+	static const char sql[] =
+		"SELECT host, addr, rank, local_rank, world_size, role_name, job, pid, status, problem, "
+		"timestamp FROM cluster.nodes ORDER BY job, rank IS NULL, rank, host";
+
+	if (options->cluster.is_local)
+		return ask_write_document(cluster);
+	if (cluster->n_ranks == 0 && options->cluster.hosts.n == 0)
+		return cluster_fail_empty(&options->cluster);
+	gather_say_versions(cluster);
+	return ask(cluster, options->cluster.selection.n_pids == 0, sql, &options->rules);
+}
+
+static int run_cluster_nodes(int argc, char **argv)
+{
+	struct options options = { 0 };
+	struct cluster cluster = { 0 };
+	int status;
+
+	cluster_options_init(&options.cluster);
+	cli_parse(&argp, argc, argv, 0, &options);
+	status = ask_open(&cluster);
+	if (status == EXIT_OK)
+		status = find_all(&options, &cluster);
+	if (status == EXIT_OK)
+		status = show(&options, &cluster);
+	ask_close(&cluster);
+	cluster_options_done(&options.cluster);
+	return status;
+}
+
+const struct verb cluster_verb_nodes = {
+	.name = "nodes",
+	.aliases = "ls list",
+	.summary = "list the ranks, the missing ones, and silent hosts",
+	.argp = &argp,
+	.run = run_cluster_nodes,
+};

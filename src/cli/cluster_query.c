@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+/* cluster_query.c - probing cluster query: one statement over the tables of all ranks.
+ *
+ * The rows of each rank come into one database, and the statement runs there: an average is one of all rows, and a
+ * join may be of two ranks. With --each every rank answers by itself, and only the answers come.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/cli/cluster.h"
+#include "src/cli/cluster_ask.h"
+#include "src/cli/cluster_gather.h"
+
+enum { OPTION_EACH = 0x200, OPTION_LIMIT, OPTION_NO_HEADER, MAX_WORDS = 12 };
+
+struct options {
+	struct cluster_options cluster;
+	struct sql_rules rules;
+	bool each;
+};
+
+static const struct argp_option option_list[] = {
+	CLUSTER_OPTION_ROWS,
+	{ "each", OPTION_EACH, NULL, 0, "Run the statement on each rank by itself, and transfer the answers alone", 0 },
+	{ "format", 'f', "FORMAT", 0, "Print as table, box, markdown, csv, json, jsonl or rows (default: table)", 0 },
+	{ "no-header", OPTION_NO_HEADER, NULL, 0, "Omit column names (table, box, csv)", 0 },
+	{ "limit", OPTION_LIMIT, "ROWS", 0, "Print at most ROWS rows of each result", 0 },
+	{ 0 },
+};
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct options *options = state->input;
+
+	switch (key) {
+	case 'f':
+		ask_parse_format(state, argument, &options->rules);
+		return 0;
+	case OPTION_NO_HEADER:
+		options->rules.no_header = true;
+		return 0;
+	case OPTION_LIMIT:
+		options->rules.max_rows = (uint64_t)cli_parse_number(state, argument, "--limit", 1, 1e15);
+		return 0;
+	case OPTION_EACH:
+		options->each = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (options->cluster.sql)
+			argp_error(state, "unexpected argument %s: give one SQL text in quotes", argument);
+		options->cluster.sql = argument;
+		return 0;
+	case ARGP_KEY_END:
+		if (!options->cluster.sql)
+			argp_error(state, "which SQL? For example: 'SELECT rank, func, lineno FROM python.backtrace'");
+		if (options->cluster.is_local)
+			cluster_decode(options->cluster.sql);
+		return cluster_options_parse(key, argument, state, &options->cluster);
+	default:
+		return cluster_options_parse(key, argument, state, &options->cluster);
+	}
+}
+
+static const struct argp argp = {
+	.options = option_list,
+	.parser = parse,
+	.args_doc = "SQL",
+	.doc = "Query the live tables of all ranks in SQL. Each table has the columns host, rank and local_rank in front; the "
+	       "table cluster.nodes lists the ranks. Rows of the tables that the statement names are transferred as a "
+	       "whole, with --each only its answers.\v"
+	       "Examples:\n"
+	       "  probing cluster query 'SELECT rank, func, lineno FROM python.backtrace WHERE depth = 0'\n"
+	       "  probing cluster query 'SELECT rank, rss_mb FROM memory_usage ORDER BY rss_mb DESC LIMIT 3'\n"
+	       "  probing cluster query --each 'SELECT count(*) AS frames FROM python.backtrace'\n"
+	       "  probing cluster query --hosts node[01-64] 'SELECT count(*) FROM cluster.nodes'\n"
+	       "\n"
+	       "A rank or a host that does not answer costs a line on stderr, not the answer.",
+};
+
+/* Put the rows into the database, or keep the answer as it is for another machine. */
+static int take_rows(struct cluster *cluster, struct cluster_rank *rank, const struct command *command)
+{
+	const char *text = command->output ? command->output : "";
+	int r;
+
+	r = cluster_add_thread(rank, rank->pid, '?');
+	if (r >= 0 && command->complaint && command->complaint[0]) {
+		char why[1024];
+
+		command_explain(command, why, sizeof why);
+		rank->note = strdup(why);
+		r = rank->note ? 0 : -ENOMEM;
+	}
+	if (r < 0 || cluster->db)
+		return r < 0 ? r : cluster_read_rows(cluster, rank, text, command->output_bytes);
+	rank->data = strndup(text, strcspn(text, "\n"));
+	return rank->data ? 0 : -ENOMEM;
+}
+
+static int read_here(const struct options *options, struct cluster *cluster)
+{
+	const char *words[MAX_WORDS] = { "cluster", "rows", "--pid", "%p" };
+	size_t n = 4;
+
+	if (options->each)
+		words[n++] = "--each";
+	words[n++] = "--";
+	words[n++] = options->cluster.sql;
+	return gather_ranks(&options->cluster, words, take_rows, cluster);
+}
+
+static int read_hosts(const struct options *options, struct cluster *cluster)
+{
+	const char *words[] = { "query", options->each ? "--each" : NULL, NULL };
+
+	return gather_hosts(&options->cluster, words, cluster);
+}
+
+/* ---- What is missing, on stderr ---- */
+
+/* A sentence on a rank; NULL: all is well. */
+static const char *trouble_of(const struct cluster_rank *rank)
+{
+	return rank->status == RANK_READ ? rank->note : rank->problem;
+}
+
+/* Whether two sentences differ at most in numbers, such as PIDs. */
+static bool is_alike(const char *a, const char *b)
+{
+	while (*a && *b) {
+		size_t n_a = strspn(a, "0123456789"), n_b = strspn(b, "0123456789");
+
+		if ((n_a > 0) != (n_b > 0) || (n_a == 0 && *a != *b))
+			return false;
+		a += n_a > 0 ? n_a : 1;
+		b += n_b > 0 ? n_b : 1;
+	}
+	return *a == *b;
+}
+
+/* Ranks with the same trouble share a line, in the words of the first. */
+static int say_trouble(const struct cluster *cluster, size_t first, bool *is_said)
+{
+	const char *trouble = trouble_of(&cluster->ranks[first]);
+	CLEANUP(freep) uint32_t *alike = calloc(cluster->n_ranks + 1, sizeof *alike);
+	CLEANUP(freep) char *ranks = NULL;
+	size_t n = 0;
+
+	if (!alike)
+		return -ENOMEM;
+	for (size_t i = first; i < cluster->n_ranks; i++) {
+		const char *other = trouble_of(&cluster->ranks[i]);
+
+		if (!other || !is_alike(other, trouble))
+			continue;
+		is_said[i] = true;
+		alike[n++] = (uint32_t)i;
+	}
+	ranks = cluster_ranks_text(cluster, alike, n);
+	if (!ranks)
+		return -ENOMEM;
+	cli_say("probing: %s: %s\n", ranks, trouble);
+	return 0;
+}
+
+static int say_troubles(const struct cluster *cluster)
+{
+	CLEANUP(freep) bool *is_said = calloc(cluster->n_ranks + 1, sizeof *is_said);
+	int r = is_said ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < cluster->n_hosts; i++)
+		if (cluster->hosts[i].problem)
+			cli_say("probing: host %s: %s\n", cluster_host_label(&cluster->hosts[i]),
+				cluster->hosts[i].problem);
+	for (size_t i = 0; r >= 0 && i < cluster->n_ranks; i++)
+		if (!is_said[i] && trouble_of(&cluster->ranks[i]))
+			r = say_trouble(cluster, i, is_said);
+	return r;
+}
+
+/* Rows of several jobs look alike: their ranks have the same numbers. */
+static int say_jobs(const struct cluster *cluster)
+{
+	CLEANUP(freep) const char *const *jobs = NULL;
+	size_t n = 0;
+	int r = cluster_jobs(cluster, &jobs, &n);
+
+	if (r < 0 || n < 2)
+		return r;
+	cli_say("probing: rows of %zu jobs: ", n);
+	for (size_t i = 0; i < n; i++)
+		cli_say("%s%s", i > 0 ? ", " : "", jobs[i][0] ? jobs[i] : "one without a name");
+	cli_say("; --job NAME selects one\n");
+	return 0;
+}
+
+static int show(const struct options *options, struct cluster *cluster)
+{
+	int status;
+
+	if (options->cluster.is_local)
+		return ask_write_document(cluster);
+	if (cluster->n_ranks == 0 && options->cluster.hosts.n == 0)
+		return cluster_fail_empty(&options->cluster);
+	gather_say_versions(cluster);
+	if (say_jobs(cluster) < 0 || say_troubles(cluster) < 0)
+		return cli_fail(EXIT_FAILED, "not enough memory");
+	status = gather_status(cluster);
+	if (status != EXIT_OK)
+		return cli_fail(status, "no rank has answered, for the reasons above");
+	return ask(cluster, options->cluster.selection.n_pids == 0,
+		   options->each ? "SELECT * FROM answer" : options->cluster.sql, &options->rules);
+}
+
+static int gather(const struct options *options, struct cluster *cluster)
+{
+	int r = options->cluster.hosts.n > 0 ? read_hosts(options, cluster) : read_here(options, cluster);
+
+	cluster_sort(cluster);
+	return r < 0 ? cli_fail(cli_status(r), "the ranks cannot be read: %s", strerror(-r)) : EXIT_OK;
+}
+
+static int run_cluster_query(int argc, char **argv)
+{
+	struct options options = { 0 };
+	struct cluster cluster = { 0 };
+	int status;
+
+	cluster_options_init(&options.cluster);
+	cli_parse(&argp, argc, argv, 0, &options);
+	status = options.cluster.is_local ? EXIT_OK : ask_open(&cluster);
+	if (status == EXIT_OK)
+		status = gather(&options, &cluster);
+	if (status == EXIT_OK)
+		status = show(&options, &cluster);
+	ask_close(&cluster);
+	cluster_options_done(&options.cluster);
+	return status;
+}
+
+const struct verb cluster_verb_query = {
+	.name = "query",
+	.aliases = "sql q",
+	.summary = "one SQL statement over the live tables of all ranks",
+	.argp = &argp,
+	.run = run_cluster_query,
+};

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* values.h - values of foreign JSON, checked and limited. Private. */
+#ifndef PROBING_CLUSTER_VALUES_H
+#define PROBING_CLUSTER_VALUES_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cluster;
+struct cluster_rank;
+
+/* value_load - a document of at most CLUSTER_MAX_BYTES. -EBADMSG, -E2BIG, -ENOMEM. */
+int value_load(const char *text, size_t n_bytes, json_t **ret);
+void value_decrefp(json_t **value);
+
+/* A member's text; NULL: it has none. Borrowed. */
+const char *value_text(const json_t *object, const char *key);
+/* A copy, cut after CLUSTER_MAX_TEXT; replaces *ret, with NULL if there is no text. -ENOMEM. */
+int value_copy_text(const json_t *object, const char *key, char **ret);
+/* A number from low to high; else @otherwise. */
+int64_t value_number(const json_t *object, const char *key, int64_t low, int64_t high, int64_t otherwise);
+/* An array of at most so many items; an absent one is empty. -EBADMSG, -E2BIG. */
+int value_array(const json_t *object, const char *key, size_t max, const json_t **ret);
+
+/* rows_read - the tables of a rank (rows.c); none without cluster->db. Errors: those of cluster_read_rows(). */
+int rows_read(struct cluster *cluster, struct cluster_rank *rank, const json_t *data);
+
+#endif
