@@ -361,6 +361,8 @@ static void add_question(struct words *words, const struct cluster_options *opti
 		add_word(words, encoded_option("--job", options->selection.job));
 	if (options->selection.pattern)
 		add_word(words, encoded_option("--matching", options->selection.pattern));
+	if (options->config)
+		add_word(words, encoded_option("--config", options->config));
 	if (options->sql) {
 		add_word(words, strdup("--"));
 		add_word(words, encode(options->sql));

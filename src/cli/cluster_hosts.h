@@ -65,6 +65,7 @@ struct cluster_options {
 	struct glob_list hosts; /* empty: this machine */
 	const char *ssh, *remote_probing;
 	unsigned fan_out;
+	char *config;                     /* of questions to hosts: a file there; NULL: none */
 	char *sql;                        /* of questions to hosts: a statement; NULL: none */
 	bool is_local;                    /* this is the answer to another machine: a document, and encoded words */
 	double timeout_s, host_timeout_s; /* host_timeout_s: 0: it follows from the other */

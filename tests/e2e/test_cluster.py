@@ -195,6 +195,36 @@ class Rows(t.Case):
         t.probing("cluster", "nodes", "-f", "pdf", check=t.USAGE)
 
 
+class Together(t.Case):
+    """What is done to all ranks at once."""
+
+    def test_attach(self):
+        with job(2, 4006) as processes, t.scratch():
+            local = ("--job", "4006")
+            with open("probes.yaml", "w", encoding="utf-8") as file:
+                file.write("functions: [train]\n")
+            loaded = t.probing("cluster", "attach", *local, check=t.OK).stdout.splitlines()
+            for rank, line in enumerate(loaded):
+                self.assertRegex(line, "^rank %d on .*: the agent is in process %d " % (rank, processes[rank].pid))
+            armed = t.probing("cluster", "attach", *local, "--config", "probes.yaml", check=t.OK).stdout
+            self.assertEqual(2, armed.count(" has probes on 1 functions and 0 variables\n"))
+            rows, said = query("SELECT rank, func FROM python.function_time", *local)
+            self.assertEqual(([{"rank": 0, "func": "train"}, {"rank": 1, "func": "train"}], ""), (rows, said))
+            with open("probes.yaml", "a", encoding="utf-8") as file:
+                file.write("nonsense: 1\n")
+            failed = t.probing("cluster", "attach", *local, "--config", "probes.yaml", check=t.FAILED).stderr
+            self.assertIn("2 of the ranks and hosts failed", failed)
+            self.assertRegex(failed, "probing: rank 1 on .*probes.yaml:2:1: ")
+
+    def test_record(self):
+        t.need_perf()
+        with job(2, 4007) as processes, t.scratch():
+            done = t.probing("cluster", "record", "--job", "4007", "--", "-d", "1s", "--mode", "wall", "-o", "all.db", check=t.OK)
+            self.assertIn("recording rank 0 (pid %d), rank 1 (pid %d)\n" % tuple(p.pid for p in processes), done.stderr)
+            with contextlib.closing(t.connect("all.db")) as db:
+                self.assertLessEqual({p.pid for p in processes}, {pid for pid, in db.execute("SELECT pid FROM process")})
+
+
 class Missing(t.Case):
     def test_a_killed_rank_is_missing(self):
         with job(3, 4002, world_size=4, first=1) as processes:
