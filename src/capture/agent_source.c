@@ -32,9 +32,11 @@
 #include "base/util.h"
 #include "src/agent/agent.h"
 #include "src/capture/poller.h"
+#include "src/capture/wait_ticks.h"
 
 enum {
 	WAKE_NS = 20000000,
+	WAIT_NS = 10000000,         /* looks at threads that wait */
 	SELDOM_WAKE_NS = 250000000, /* of a recorder that is always on, with few samples a second */
 	EVENTS_HZ = 10,             /* looks for forks, execs and ends */
 	SELDOM_EVENTS_HZ = 4,
@@ -64,12 +66,14 @@ struct agent_process {
 struct agent_source {
 	struct capture_options own_options;
 	struct poller *poller;
+	struct wait_ticks *waits; /* NULL: with MODE_CPU */
 	struct agent_process **processes;
 	size_t n, allocated;
 	int timer;
 	uint64_t wake, last_ns;
 	struct capture_event held; /* of the poller, if has_held */
-	bool has_held, is_paused, is_stopped;
+	bool has_held, is_paused, is_stopped, has_told_end;
+	uint64_t stopped_ns;
 	uint64_t n_samples, n_malformed, n_lost; /* n_lost: of rings that are closed */
 	uint64_t handler_ns;
 	unsigned n_yielded;
@@ -324,7 +328,10 @@ static int follow_fork(struct agent_source *source, const struct capture_event *
 		return 0;
 	if (process)
 		process->has_ended = true;
-	r = add_process(source, event->pid, &process);
+	if (source->waits)
+		r = wait_ticks_fork(source->waits, event->pid, event->time_ns);
+	if (r >= 0)
+		r = add_process(source, event->pid, &process);
 	if (r >= 0)
 		try_soon(process);
 	return r;
@@ -497,7 +504,7 @@ static bool take_sample(struct agent_source *source, struct capture_event *ret)
 			close_ring(source, process);
 		}
 		tid = r > 0 ? our_tid(process, taken.record.tid) : 0;
-		if (tid == 0)
+		if (tid == 0 || source->own_options.mode == MODE_OFFCPU)
 			continue;
 		put_sample(source, process, tid, &taken, ret);
 		return true;
@@ -505,15 +512,45 @@ static bool take_sample(struct agent_source *source, struct capture_event *ret)
 	return false;
 }
 
+/* All processes, those without an agent, too. */
+static int look_at_waits(struct agent_source *source)
+{
+	int r = 0;
+
+	for (size_t i = 0; source->waits && r >= 0 && i < source->n; i++)
+		if (!source->processes[i]->has_ended)
+			r = wait_ticks_look(source->waits, source->processes[i]->pid);
+	return r;
+}
+
 static int rest(struct agent_source *source)
 {
 	uint64_t expirations;
+	int r = 0;
 
-	(void)!read(source->timer, &expirations, sizeof expirations);
+	if (read(source->timer, &expirations, sizeof expirations) == sizeof expirations)
+		r = look_at_waits(source);
 	source->wake++;
 	see_sockets(source);
 	forget_ended(source);
-	return connect_pending(source);
+	return r < 0 ? r : connect_pending(source);
+}
+
+/* The end of a thread is told once: by whom sees it first. */
+static bool is_told(struct agent_source *source, const struct capture_event *event)
+{
+	return source->waits && event->type == CAPTURE_EXIT && event->pid != event->tid &&
+	       !wait_ticks_end(source->waits, event->pid, event->tid);
+}
+
+/* Returns whether ret was filled, for the last time. */
+static bool take_end(struct agent_source *source, struct capture_event *ret)
+{
+	if (!source->waits || !source->is_stopped || source->has_told_end)
+		return false;
+	source->has_told_end = true;
+	*ret = (struct capture_event){ .type = CAPTURE_END, .time_ns = source->stopped_ns };
+	return true;
 }
 
 int agent_source_next(struct agent_source *source, struct capture_event *ret)
@@ -522,7 +559,7 @@ int agent_source_next(struct agent_source *source, struct capture_event *ret)
 		struct capture_event event;
 		int r;
 
-		if (take_sample(source, ret))
+		if (take_sample(source, ret) || (source->waits && wait_ticks_take(source->waits, ret)))
 			return 1;
 		if (source->has_held) {
 			source->has_held = false;
@@ -531,10 +568,20 @@ int agent_source_next(struct agent_source *source, struct capture_event *ret)
 			return r < 0 ? r : 1;
 		}
 		r = poller_next(source->poller, &event);
-		if (r <= 0)
-			return r < 0 ? r : rest(source);
-		if (event.type == CAPTURE_SAMPLE)
-			continue;     /* that one's time is in the rings, or has no stack */
+		if (r < 0)
+			return r;
+		if (r == 0)
+			r = rest(source);
+		else if (event.type == CAPTURE_SAMPLE || is_told(source, &event))
+			continue; /* a sample's time is in the rings, or has no stack */
+		else if (source->waits && event.type == CAPTURE_EXIT && event.pid == event.tid)
+			r = wait_ticks_leave(source->waits, event.pid, event.time_ns) ?: r;
+		if (r < 0)
+			return r;
+		if (r == 0 && source->waits && wait_ticks_take(source->waits, ret))
+			return 1;
+		if (r == 0)
+			return take_end(source, ret);
 		source->held = event; /* the rings once more: see 2 */
 		source->has_held = true;
 	}
@@ -560,7 +607,9 @@ static int start_poller(struct agent_source *source, const pid_t *pids, size_t n
 
 static int start_timer(struct agent_source *source)
 {
-	long wake_ns = source->own_options.wake_on_live_read ? SELDOM_WAKE_NS : WAKE_NS;
+	long wake_ns = source->own_options.mode != MODE_CPU    ? WAIT_NS
+		       : source->own_options.wake_on_live_read ? SELDOM_WAKE_NS
+							       : WAKE_NS;
 	const struct itimerspec spec = { .it_value = { 0, wake_ns }, .it_interval = { 0, wake_ns } };
 
 	source->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -614,6 +663,10 @@ int agent_source_new(const struct capture_options *options, const pid_t *pids, s
 		r = start_poller(source, pids, n_pids);
 	if (r >= 0)
 		r = start_timer(source);
+	if (r >= 0 && options->mode != MODE_CPU)
+		r = wait_ticks_new(&source->waits);
+	if (r >= 0)
+		r = look_at_waits(source);
 	if (r < 0)
 		return r;
 	*ret = TAKE(source);
@@ -628,6 +681,7 @@ void agent_source_free(struct agent_source *source)
 		free_process(source, source->processes[i]);
 	free(source->processes);
 	poller_free(source->poller);
+	wait_ticks_free(source->waits);
 	closep(&source->timer);
 	free(source);
 }
@@ -688,6 +742,8 @@ void agent_source_stop(struct agent_source *source)
 {
 	if (source->is_stopped)
 		return;
+	source->stopped_ns = monotonic_ns();
+	(void)look_at_waits(source); /* what cannot be counted any more is unknown */
 	source->is_stopped = true;
 	for (size_t i = 0; i < source->n; i++)
 		close_socket(source->processes[i]);

@@ -258,12 +258,12 @@ static int open_any(const struct capture_options *options, const pid_t *pids, si
 	if (options->source == SOURCE_POLL || options->source == SOURCE_AGENT)
 		return start_other(options, options->source, pids, n_pids, launch, 0, ret);
 	r = launch ? launch_events(options, pids[0], ret) : attach_events(options, pids, n_pids, ret);
-	/* A timer sees no switches. */
-	if (options->source != SOURCE_AUTO || options->event || options->mode != MODE_CPU || !is_refusal(r))
+	if (options->source != SOURCE_AUTO || options->event || !is_refusal(r))
 		return r;
 	if (start_other(options, SOURCE_AGENT, pids, n_pids, launch, r, ret) >= 0)
 		return 0;
-	if (capture_check_memory(pids[0]) < 0)
+	/* A timer alone sees no waits. */
+	if (options->mode != MODE_CPU || capture_check_memory(pids[0]) < 0)
 		return r;
 	return start_other(options, SOURCE_POLL, pids, n_pids, launch, r, ret);
 }

@@ -222,11 +222,6 @@ static void check_mode(struct argp_state *state, const struct record_options *op
 /* What the CPU clocks of a process' own threads cannot do. */
 static void check_agent(struct argp_state *state, const struct record_options *options)
 {
-	if (options->capture.mode != MODE_CPU)
-		argp_error(state,
-			   "--mode %s needs perf events, which report waits: --source agent sees running threads "
-			   "only",
-			   record_mode_names[options->capture.mode]);
 	if (options->command)
 		argp_error(state, "--source agent is for running processes that have the agent: start the command with "
 				  "PROBING=1, and give its --pid");

@@ -51,7 +51,8 @@ void waits_cost_measure(const struct capture_options *options, enum capture_sour
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
 	ret->recorder_ns = (double)used.tv_sec * 1e9 + (double)used.tv_nsec;
 	ret->switch_ns = -1;
-	if (source == SOURCE_POLL || (double)counts->switches < MANY_SWITCHES * seconds)
+	ret->is_counted = source == SOURCE_AGENT;
+	if (source == SOURCE_POLL || source == SOURCE_AGENT || (double)counts->switches < MANY_SWITCHES * seconds)
 		return;
 	if (capture_switch_cost(options, source, &ret->switch_ns) < 0)
 		ret->switch_ns = -1; /* the recording is complete without it */
@@ -80,7 +81,7 @@ void waits_summary_print(const struct pipeline_counts *counts, double seconds, c
 	print_states(counts);
 	format_count(counts->switches, switches);
 	format_count(counts->switch_stacks, stacks);
-	cli_say("%s context switches", switches);
+	cli_say("%s context switches%s", switches, cost->is_counted ? " seen" : "");
 	if (seconds > 0 && counts->switches > 0)
 		cli_say(" (%.0f a second)", (double)counts->switches / seconds);
 	cli_say(", stacks of %s waits%s\n", stacks,
@@ -92,8 +93,9 @@ void waits_summary_print(const struct pipeline_counts *counts, double seconds, c
 	if (counts->unknown_ns > 0) {
 		fputs("of ", stderr);
 		print_time(counts->unknown_ns);
-		fputs(" of threads' time is unknown, because records of context switches were lost: raise "
-		      "kernel.perf_event_mlock_kb, or record fewer threads\n",
+		fputs(cost->is_counted ? " of threads' time is unknown: it is of threads that ended between two looks\n"
+				       : " of threads' time is unknown, because records of context switches were lost: "
+					 "raise kernel.perf_event_mlock_kb, or record fewer threads\n",
 		      stderr);
 	}
 }

@@ -10,6 +10,7 @@
 struct waits_cost {
 	double switch_ns;   /* of a thread, for each of its switches; negative: unknown */
 	double recorder_ns; /* CPU time of the recorder */
+	bool is_counted;    /* switches are made of the kernel's counts of each thread: SOURCE_AGENT */
 };
 
 /* Where switches were so many that it matters: by trying it out on threads of our own. */

@@ -54,7 +54,7 @@ int off_cpu_find_threads(struct off_cpu *off_cpu, pid_t pid, uint64_t since_ns)
 		return r == -ENOMEM ? r : 0;
 	waits_begin(off_cpu->waits, since_ns);
 	for (size_t i = 0; i < n && r >= 0; i++)
-		if (!has_ended(pid, tids[i]))
+		if (!has_ended(pid, tids[i]) && !(off_cpu->is_counted && capture_is_agents(pid, tids[i])))
 			r = waits_find(off_cpu->waits, pid, tids[i]);
 	waits_begin(off_cpu->waits, off_cpu->began_ns); /* threads reported later may have waited since the start */
 	return r;

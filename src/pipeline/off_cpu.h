@@ -19,6 +19,7 @@ struct off_cpu {
 	struct stack_budget at_switches, of_looks;
 	unsigned n_cpus;
 	bool has_switch_stacks;
+	bool is_counted;   /* switches are made of the kernel's counts, and samples weigh their CPU time themselves */
 	uint64_t began_ns; /* of the capture */
 	uint64_t next_portion_ns;
 };

@@ -119,6 +119,7 @@ void pipeline_read_inside(struct pipeline *pipeline, struct capture *capture)
 {
 	pipeline->off_cpu.began_ns = capture_began_ns(capture);
 	pipeline->off_cpu.has_switch_stacks = capture_has_switch_stacks(capture);
+	pipeline->off_cpu.is_counted = capture_source(capture) == SOURCE_AGENT;
 	pipeline->capture = capture_source(capture) == SOURCE_BPF || capture_source(capture) == SOURCE_AGENT ? capture
 													     : NULL;
 	pipeline->source = capture_source(capture) == SOURCE_WAKEUP ? capture : NULL;

@@ -125,7 +125,9 @@ static int put_sample(struct pipeline *pipeline, const struct sample *sample, st
 		pipeline->counts.left_out++;
 		return 0;
 	}
-	if (waits)
+	if (waits && pipeline->off_cpu.is_counted)
+		waits_sampled(waits, sample->tid, sample->weight);
+	else if (waits)
 		r = waits_ran(waits, sample->pid, sample->tid, sample->weight, sample->time_ns, &row.weight);
 	if (r < 0 || (waits && row.weight == 0)) /* the sample precedes the start */
 		return r;
@@ -429,6 +431,8 @@ static int read_due_loops(struct pipeline *pipeline)
 static int look(struct pipeline *pipeline, pid_t pid, pid_t tid)
 {
 	struct wait_stack_reader *reader = &pipeline->off_cpu.wait_stack_reader;
+	bool is_counted = pipeline->off_cpu.is_counted;
+	uint64_t n_runs = 0, n_runs_now = 0;
 	struct wait_stack wait = { .from_ns = monotonic_ns() };
 	struct proc_call call;
 	const struct sample sample = { .tid = tid, .is_polled = true };
@@ -441,11 +445,15 @@ static int look(struct pipeline *pipeline, pid_t pid, pid_t tid)
 		r = process_search_python(process, wait.from_ns);
 	if (r < 0)
 		return r;
+	if (is_counted && capture_run_count(pid, tid, &n_runs) < 0)
+		return 0;
 	r = read_wait_stack(reader, process, tid, &call, &wait.state, &stack);
 	if (r >= 0 && pipeline->options.async)
 		r = add_tasks(pipeline, process, &sample, &stack);
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
+	if (is_counted && (capture_run_count(pid, tid, &n_runs_now) < 0 || n_runs_now != n_runs))
+		return 0; /* it has run meanwhile */
 	wait.to_ns = monotonic_ns();
 	note_loop(pipeline, process, tid, wait.state);
 	return keep_wait(pipeline, &(struct waiter){ process, tid, wait.state, &call, reader->bytes, reader->n_bytes },

@@ -67,6 +67,11 @@ int read_wait_stack(struct wait_stack_reader *wait_stack_reader, struct process 
 		return -ENOMEM;
 	wait_stack_reader->n_bytes = 0;
 	r = proc_call_read(process->pid, tid, &call);
+	if (r == -EPERM || r == -EACCES) { /* its memory may be lent nevertheless: what it waits for is not known */
+		*ret_call = (struct proc_call){ .number = -1 };
+		*ret_state = STATE_BLOCKED;
+		return python_stack(wait_stack_reader, process, tid, ret);
+	}
 	if (r < 0)
 		return r;
 	*ret_call = call;

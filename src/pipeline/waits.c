@@ -35,8 +35,8 @@ struct thread {
 	bool has_stack, has_last;
 	bool is_queued; /* in a queue, to have its stack read */
 	unsigned cpu;
-	uint64_t since_ns; /* start of the part of the current activity that is not reported yet */
-	uint64_t owed_run_ns;
+	uint64_t since_ns;   /* start of the part of the current activity that is not reported yet */
+	int64_t owed_run_ns; /* negative: samples were ahead of the events */
 	struct kind {
 		uint64_t owed_ns, since_ns;
 		struct wait_stack seen; /* the last wait with a stack */
@@ -226,7 +226,7 @@ static int put_wait(struct waits *waits, struct thread *thread, uint64_t now_ns)
 /* Report run time that no sample covers. */
 static int put_rest(struct waits *waits, struct thread *thread, uint64_t now_ns)
 {
-	uint64_t weight = thread->owed_run_ns;
+	uint64_t weight = (uint64_t)MAX(thread->owed_run_ns, 0);
 
 	thread->owed_run_ns = 0;
 	return waits->running
@@ -246,7 +246,7 @@ static int put_last(struct waits *waits, struct thread *thread, uint64_t now_ns)
 	int r = 0;
 
 	if (ran_to_the_end(thread))
-		thread->owed_run_ns += span(thread->since_ns, now_ns);
+		thread->owed_run_ns += (int64_t)span(thread->since_ns, now_ns);
 	else if (thread->activity != ENDED)
 		r = put_wait(waits, thread, now_ns);
 	for (unsigned i = 0; i < 4 && r >= 0; i++)
@@ -381,7 +381,7 @@ int waits_leave(struct waits *waits, pid_t pid, pid_t tid, unsigned cpu, bool is
 	if (thread->activity == WAITS) /* the record of its return was lost */
 		waits->sums.unknown_ns += span(thread->since_ns, time_ns);
 	else
-		thread->owed_run_ns += span(thread->since_ns, time_ns);
+		thread->owed_run_ns += (int64_t)span(thread->since_ns, time_ns);
 	waits->sums.n_switches++;
 	thread->activity = WAITS;
 	thread->is_preempted = is_preempted;
@@ -453,7 +453,7 @@ int waits_ran(struct waits *waits, pid_t pid, pid_t tid, uint64_t period_ns, uin
 		thread->since_ns = time_ns - ran_ns;
 		thread->activity = RUNS;
 	}
-	*ret = thread->owed_run_ns + span(thread->since_ns, time_ns);
+	*ret = (uint64_t)MAX(thread->owed_run_ns, 0) + span(thread->since_ns, time_ns);
 	waits->sums.by_state[STATE_RUNNING] += *ret;
 	thread->owed_run_ns = 0;
 	thread->since_ns = MAX(thread->since_ns, time_ns);
@@ -475,6 +475,15 @@ int waits_stack(struct waits *waits, pid_t pid, pid_t tid, const struct wait_sta
 	if (stack->at_switch && thread->activity == WAITS)
 		note_leaving(thread);
 	return 0;
+}
+
+void waits_sampled(struct waits *waits, pid_t tid, uint64_t weight)
+{
+	struct thread *thread = find(waits, tid);
+
+	waits->sums.by_state[STATE_RUNNING] += weight;
+	if (thread)
+		thread->owed_run_ns -= (int64_t)weight;
 }
 
 /* Report the wait up to here with its stack, which stays valid for the rest. */

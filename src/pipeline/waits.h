@@ -81,6 +81,12 @@ int waits_end(struct waits *waits, uint64_t time_ns);
  */
 int waits_ran(struct waits *waits, pid_t pid, pid_t tid, uint64_t period_ns, uint64_t time_ns, uint64_t *ret);
 
+/*
+ * waits_sampled - the same of a sample that weighs its thread's CPU time itself, and may come before the events of its
+ * time: that much of the thread's running time is not put at its end.
+ */
+void waits_sampled(struct waits *waits, pid_t tid, uint64_t weight);
+
 /* The stack of a thread as it left the processor, or during its wait. */
 int waits_stack(struct waits *waits, pid_t pid, pid_t tid, const struct wait_stack *stack);
 

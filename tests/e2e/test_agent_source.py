@@ -426,11 +426,47 @@ class Refused(AgentSource):
                 host.run("burn(0.3)")
 
     def test_what_it_cannot_do(self):
-        for more, says in ((["--mode", "wall", "--pid", 1], "needs perf events"), (["--", "true"], "PROBING=1"),
+        for more, says in ((["--", "true"], "PROBING=1"),
                            (["--event", "page-faults", "--pid", 1], "has no other events"),
                            (["--idle", "--pid", 1], "--idle takes --source poll")):
             with self.subTest(more):
                 self.assertIn(says, t.probing("record", "--source", "agent", *more, check=t.USAGE).stderr)
+
+
+# Each thread waits for one thing, by the clock, and again.
+WAITING = """
+import queue, socket, threading, time
+lock, full, pair = threading.Lock(), queue.Queue(), socket.socketpair()
+def holder():
+    while True:
+        with lock: time.sleep(0.2)
+        time.sleep(0.05)
+def takes_lock():
+    while True:
+        with lock: pass
+        time.sleep(0.05)
+def gets_from_queue():
+    while True: full.get()
+def receives():
+    while True: pair[0].recv(1)
+def sleeps():
+    while True: time.sleep(0.1)
+def feeds():
+    while True:
+        time.sleep(0.3)
+        full.put(1)
+        pair[1].send(b"x")
+def burns():
+    clock = getattr(time, "thread_time", time.process_time)
+    while True:
+        end = clock() + 0.02
+        while clock() < end: pass
+        time.sleep(0.02)
+for step in (holder, takes_lock, gets_from_queue, receives, sleeps, feeds, burns):
+    threading.Thread(target=step, daemon=True).start()
+print("ready {}", flush=True)
+time.sleep(1000)
+"""
 
 
 class Container(ContainerCase, AgentSource):
@@ -454,3 +490,35 @@ class Container(ContainerCase, AgentSource):
             self.probing("flamegraph", "auto.db", "-o", "out.svg")
             with open(os.path.join(self.folder, "out.svg")) as picture:
                 self.assertIn("leaf", picture.read())
+
+    def test_waits(self):
+        """What each thread waits for, and how long, without a right to see its switches."""
+        if sys.version_info < (3, 9):
+            self.skipTest("subprocess changes users from 3.9 on")
+        with hosted(source=WAITING, prefix=self.filter, env=self.environment(PROBING="1"), cwd=self.folder, **self.user) as host:
+            said = self.probing("record", "--mode", "wall", "--pid", host.pid, "-d", 3, "-o", "waits.db")
+        self.assertRegex(said.splitlines()[0], r"^stack source: agent \(.*seccomp")
+        self.assertIn("switches are counted, not recorded", said)
+        with contextlib.closing(t.connect(os.path.join(self.folder, "waits.db"))) as db:
+            rows = db.execute("SELECT stack, state, weight / 1e9, tid, verdict FROM sample").fetchall()
+        recording = t.Recording(os.path.join(self.folder, "waits.db"))
+        for step, state, name, least, most in (
+                ("takes_lock", "lock", "acquire", 0.4, 1), ("gets_from_queue", "lock", "wait", 0.8, 1),
+                ("receives", "io", "recv", 0.8, 1), ("sleeps", "sleep", "sleep", 0.7, 1), ("burns", "sleep", "sleep", 0.15, 0.7),
+                ("burns", "running", "burns", 0.1, 0.7)):
+            with self.subTest(step, state=state):
+                found = [row for row in rows if row[0] and step in recording.names(row[0])]
+                tid, = {row[3] for row in found}
+                whole = sum(row[2] for row in rows if row[3] == tid)
+                self.assertAlmostEqual(3, whole, delta=0.3)
+                its = [row for row in found if row[1] == state]
+                share = sum(row[2] for row in its) / whole
+                self.assertGreater(share, least, rows)
+                self.assertLessEqual(share, most)
+                self.assertTrue(any(name in part for row in its for part in recording.names(row[0])),
+                                [recording.names(row[0]) for row in its][:3])
+        report = subprocess.run([t.BINARY, "report", "--by", "wait", os.path.join(self.folder, "waits.db")], text=True,
+                                stdout=subprocess.PIPE, check=True).stdout
+        self.assertRegex(report, r"receives · \[io\] \S*recv\S* \[unix socket\]")
+        self.assertRegex(report, r"sleeps · \[sleep\]")
+

@@ -18,6 +18,7 @@ import unittest
 
 import probing_test as t
 from probing_test import fixture, probing
+from test_inject import need_injection
 
 SECONDS = 2
 OFF = {"runnable", "sleep", "lock", "gil", "io", "child", "blocked"}
@@ -61,10 +62,15 @@ class Waits(t.Case):
 
     @classmethod
     def setUpClass(cls):
-        t.need_perf()
+        if cls.source == "agent":
+            need_injection()
+        else:
+            t.need_perf()
         if cls.source == "bpf":
             t.need_bpf()
         with t.scratch(), fixture("waits.py") as target:
+            if cls.source == "agent":
+                probing("inject", target.pid, check=t.OK)
             cls.said = probing("record", "--mode", cls.mode, "--source", cls.source, "--pid", target.pid,
                                "-d", SECONDS, "-F", 499, "-o", "out.db", check=t.OK).stderr
             target.process.send_signal(signal.SIGUSR1)
@@ -271,6 +277,48 @@ class OfWallRead(Whole, Waits):
 
 class OfOffCpu(Common, Waits):
     mode = "offcpu"
+
+    def test_nothing_runs(self):
+        self.assertLessEqual({row.state for row in self.rows}, OFF)
+
+
+class ByAgent:
+    """Neither perf events nor records of switches: the kernel's counts of each thread, and looks at those that wait."""
+    source = "agent"
+
+    def test_of_the_recording(self):
+        self.assertEqual(("ok", self.mode, 1), (self.recording.integrity, self.recording.run["mode"],
+                                                self.recording.run["clean"]))
+        self.assertGreater(min(row.weight for row in self.rows), 0)
+        self.assertLessEqual({row.state for row in self.rows}, OFF | {"running"})
+        # Children of do_child that ended between two looks.
+        self.assertLess(self.recording.counters["unknown ns"] / 1e9, 0.02 * sum(row.weight for row in self.rows))
+
+    def test_threads_that_come_and_go(self):
+        """They are seen at some looks, each 10 ms: what one does between the last of these and its end is a guess."""
+        off, every = collections.Counter(), collections.Counter()
+        for row in self.rows:
+            off[row.tid] += row.weight if row.state != "running" else 0
+            every[row.tid] += row.weight
+        whole = [(tid, end - start) for tid, _, start, end in self.truth["brief"]
+                 if start > self.begin + 0.1 and end < self.end - 0.1]
+        self.assertGreater(len(whole), 3)
+        self.assertGreater(sum(off[tid] for tid, _ in whole), 0.9 * 0.04 * len(whole))
+        for tid, own in whole:
+            self.assertGreaterEqual((every if self.mode == "wall" else off)[tid], 0.039 if self.mode == "wall" else 0.015, tid)
+            self.assertLessEqual(off[tid], own + 0.5, tid)
+
+    def test_the_agents_own_threads_are_not_the_programs(self):
+        self.assertEqual(set(), {name for name in self.thread_names() if name and name.startswith("probing-")})
+
+
+class OfWallAgent(ByAgent, Whole, Waits):
+    pass
+
+
+class OfOffCpuAgent(ByAgent, Common, Waits):
+    mode = "offcpu"
+    NIGHTLY_FOR_USERS = True
 
     def test_nothing_runs(self):
         self.assertLessEqual({row.state for row in self.rows}, OFF)
