@@ -209,7 +209,7 @@ static int read_rank(struct cluster *cluster, size_t host, const json_t *from)
 		r = value_copy_text(from, "note", &rank->note);
 	if (r >= 0)
 		r = read_threads(cluster, rank, from);
-	return r < 0 ? r : rows_read(cluster, rank, json_object_get(from, "data"));
+	return r < 0 ? r : cluster_rows_read(cluster, rank, json_object_get(from, "data"));
 }
 
 static int read_host(struct cluster *cluster, const json_t *from, const char *address, const char *version)

@@ -275,7 +275,7 @@ static int read_table(struct cluster *cluster, struct cluster_rank *rank, const 
 	return r < 0 ? r : insert_all(&rows, values);
 }
 
-int rows_read(struct cluster *cluster, struct cluster_rank *rank, const json_t *data)
+int cluster_rows_read(struct cluster *cluster, struct cluster_rank *rank, const json_t *data)
 {
 	const json_t *tables = NULL;
 	int r;
@@ -303,5 +303,5 @@ int cluster_read_rows(struct cluster *cluster, struct cluster_rank *rank, const 
 
 	if (r >= 0 && !json_is_object(data))
 		r = -EBADMSG;
-	return r < 0 ? r : rows_read(cluster, rank, data);
+	return r < 0 ? r : cluster_rows_read(cluster, rank, data);
 }
