@@ -28,7 +28,8 @@ struct options {
 static const struct argp_option option_list[] = {
 	{ "rows", 'n', "ROWS", 0, "Show ROWS rows (default: 20)", 0 },
 	{ "limit", 'n', NULL, OPTION_ALIAS, NULL, 0 },
-	{ "by", OPTION_BY, "WHAT", 0, "Group by function, line, module, thread, process or wait (default: function)",
+	{ "by", OPTION_BY, "WHAT", 0,
+	  "Group by function, line, module, thread, process, wait, or by the program's own step, span or phase (default: function)",
 	  0 },
 	{ "callers", OPTION_CALLERS, "NAME", 0, "Show the callers of this function; a glob (repeatable)", 0 },
 	{ "callees", OPTION_CALLEES, "NAME", 0, "Show the callees of this function; a glob (repeatable)", 0 },
@@ -61,6 +62,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case OPTION_BY:
 		options->report.by = cli_parse_word(state, argument, "--by", report_by_names, REPORT_N_BY);
+		options->view.label = options->report.by >= REPORT_BY_STEP ? report_by_names[options->report.by] : NULL;
 		return 0;
 	case OPTION_CALLERS:
 		cli_parse_name(state, argument, &options->callers);
@@ -104,6 +106,7 @@ static const struct argp argp = {
 	       "  probing report --callers '*.forward'\n"
 	       "  probing report --by thread --json\n"
 	       "  probing report --by wait\n"
+	       "  probing report --by step -n 5\n"
 	       "  probing report --function Trainer.step --threads='loader-*'\n",
 };
 

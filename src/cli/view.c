@@ -189,7 +189,7 @@ int view_fail_export(const char *path, const struct exporter *exporter, int erro
 /* Whether a filter needs single samples. */
 static bool is_of_samples(const struct view *view)
 {
-	return view->since.type != VIEW_TIME_NONE || view->until.type != VIEW_TIME_NONE || view->where;
+	return view->since.type != VIEW_TIME_NONE || view->until.type != VIEW_TIME_NONE || view->where || view->label;
 }
 
 static bool is_part(const struct view *view)
@@ -221,6 +221,7 @@ static struct profile_filter filter_of(const struct view *view, sqlite3 *db)
 		.since = view_time_resolve(&view->since, started),
 		.until = view_time_resolve(&view->until, started),
 		.where = view->where,
+		.label = view->label,
 		.held = view->gil,
 		.with_samples = view->with_samples,
 	};
@@ -232,6 +233,10 @@ static int fail_load(sqlite3 *db, const char *path, const struct view *view, int
 
 	if (error == -ENODATA)
 		return cli_fail(EXIT_BAD_DATA, "%s has no GIL data: an older probing recorded it", path);
+	if (error == -ENOTSUP)
+		return cli_fail(EXIT_BAD_DATA,
+				"samples of %s have no steps and spans: an older probing recorded or exported it",
+				path);
 	if (error == -EINVAL)
 		return cli_fail(EXIT_BAD_DATA,
 				"--where is not a condition on samples: %s; 'probing tables sample' lists the columns",
@@ -251,7 +256,8 @@ static int load(sqlite3 *db, const char *path, const struct view *view, struct p
 	int r;
 
 	if (is_of_samples(view) && !profile_has_samples(db))
-		return cli_fail(EXIT_BAD_DATA, "%s has no single samples, which --since, --until and --where need",
+		return cli_fail(EXIT_BAD_DATA,
+				"%s has no single samples, which --since, --until, --where, steps and spans need",
 				path);
 	r = profile_load_view(db, &filter, ret);
 	return r < 0 ? fail_load(db, path, view, r) : EXIT_OK;

@@ -41,6 +41,7 @@ struct view {
 	double min_share;
 	bool counts;       /* numbers of samples instead of weights */
 	bool can_split;    /* whether it can: set before parsing */
+	const char *label; /* step, span or phase: totals are split by it; NULL: they are not. Set before opening */
 	bool with_samples; /* load single samples, too, if there are any: set before opening */
 };
 

@@ -40,6 +40,7 @@ void profile_free(struct profile *profile)
 	free(profile->frames);
 	free(profile->stacks);
 	free(profile->totals);
+	free(profile->labels);
 	free(profile->threads);
 	free(profile->samples);
 	strings_free(profile->strings);

@@ -49,6 +49,7 @@ struct profile_stack {
 struct __attribute__((packed, aligned(4))) profile_total {
 	int32_t pid, tid;
 	int32_t stack;            /* index, -1: nothing could be read */
+	int32_t label;            /* index plus 1 into labels; 0: none */
 	uint64_t samples, weight; /* the weight in the profile's unit */
 };
 
@@ -83,6 +84,8 @@ struct profile {
 	size_t n_stacks;
 	struct profile_total *totals;
 	size_t n_totals;
+	const char **labels; /* values of a column of samples by which totals are split; none unless requested */
+	size_t n_labels, labels_allocated;
 	struct profile_thread *threads;
 	size_t n_threads;
 	struct profile_sample *samples; /* in the order of time; NULL unless requested, and if there are none */

@@ -15,17 +15,33 @@
 
 enum { LONGEST_WAITS = 10 }; /* below the functions */
 
-const char *const report_by_names[REPORT_N_BY] = { "function", "line", "module", "thread", "process", "wait" };
+const char *const report_by_names[REPORT_N_BY] = { "function", "line", "module", "thread", "process",
+						   "wait",     "step", "span",   "phase" };
 
 /* Headings of the name column. */
-static const char *const heads[REPORT_N_BY] = { "function", "function", "module", "thread", "process" };
+static const char *const heads[REPORT_N_BY] = { "function", "function", "module", "thread", "process",
+						"",         "step",     "span",   "phase" };
 
 static frame_order *const orders[REPORT_N_BY] = { order_by_function, order_by_line, order_by_module };
+
+static bool is_of_labels(enum report_by by)
+{
+	return by == REPORT_BY_STEP || by == REPORT_BY_SPAN || by == REPORT_BY_PHASE;
+}
 
 static bool is_of_tasks(enum report_by by)
 {
 	return by == REPORT_BY_THREAD || by == REPORT_BY_PROCESS;
 }
+
+static bool has_no_self(enum report_by by)
+{
+	return is_of_tasks(by) || is_of_labels(by);
+}
+
+static const char *const none_names[REPORT_N_BY] = {
+	[REPORT_BY_STEP] = "[no step]", [REPORT_BY_SPAN] = "[no span]", [REPORT_BY_PHASE] = "[no span]"
+};
 
 static void name_modules(struct report_sums *sums)
 {
@@ -40,7 +56,9 @@ static int add_up(const struct profile *profile, const struct report_options *op
 {
 	int r;
 
-	if (is_of_tasks(options->by))
+	if (is_of_labels(options->by))
+		r = report_sums_of_labels(profile, options->show_interpreter, none_names[options->by], ret);
+	else if (is_of_tasks(options->by))
 		r = report_sums_of_tasks(profile, options->by == REPORT_BY_PROCESS, ret);
 	else
 		r = report_sums_of_frames(profile, options->show_interpreter, orders[options->by], ret);
@@ -68,6 +86,10 @@ static int place_of(const struct report_sum *sum, enum report_by by, char **ret)
 			     sum->process ? ")" : "", sum->tid);
 	} else if (by == REPORT_BY_PROCESS) {
 		n = asprintf(ret, "process %d", sum->pid);
+	} else if (is_of_labels(by)) {
+		if (sum->frame)
+			n = asprintf(ret, "%s %.0f %%", sum->frame->name,
+				     sum->total > 0 ? 100.0 * (double)sum->most / (double)sum->total : 0);
 	} else {
 		return table_place(sum->frame, ret);
 	}
@@ -108,9 +130,10 @@ static int print_table(const struct report_sums *sums, const struct wait_sums *w
 	struct table table = {
 		.options = options,
 		.whole = &sums->whole,
-		.times = { { is_of_tasks(options->by) ? NULL : "self", true }, { "total", true } },
+		.times = { { has_no_self(options->by) ? NULL : "self", true }, { "total", true } },
 		.name_head = heads[options->by],
-		.has_kind = !is_of_tasks(options->by),
+		.place_head = is_of_labels(options->by) ? "most self time in" : NULL,
+		.has_kind = !has_no_self(options->by),
 	};
 	int r;
 
@@ -142,12 +165,16 @@ static void put_sum(struct json *json, const struct report_sums *sums, const str
 		to_json_put_string(json, "name", sum->name);
 		if (by == REPORT_BY_THREAD)
 			to_json_put_string(json, "process", sum->process);
+	} else if (is_of_labels(by)) {
+		to_json_put_string(json, report_by_names[by], sum->name == none_names[by] ? NULL : sum->name);
+		to_json_put_string(json, "most_in", sum->frame ? sum->frame->name : NULL);
+		to_json_put_integer(json, "most", (int64_t)sum->most);
 	} else if (by == REPORT_BY_MODULE) {
 		to_json_put_string(json, "module", sum->frame ? profile_frame_module(sum->frame) : sum->name);
 	} else {
 		print_json_frame(json, sum->frame, sum->name);
 	}
-	if (!is_of_tasks(by))
+	if (!has_no_self(by))
 		print_json_time(json, &sums->whole, "self", sum->self);
 	print_json_time(json, &sums->whole, "total", sum->total);
 	to_json_put_integer(json, "samples", (int64_t)sum->samples);

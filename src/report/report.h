@@ -30,6 +30,9 @@ enum report_by {
 	REPORT_BY_THREAD,
 	REPORT_BY_PROCESS,
 	REPORT_BY_WAIT,
+	REPORT_BY_STEP, /* these three: by the profile's labels */
+	REPORT_BY_SPAN,
+	REPORT_BY_PHASE,
 	REPORT_N_BY
 };
 extern const char *const report_by_names[REPORT_N_BY]; /* "function"... */

@@ -13,6 +13,7 @@ struct report_sum {
 	const char *process;  /* its name, where it is a thread; NULL: not known */
 	uint64_t self, total; /* in the unit of struct whole */
 	uint64_t samples;     /* of total */
+	uint64_t most;        /* of a label: self time of frame's function */
 };
 
 struct report_sums {
@@ -37,6 +38,13 @@ void report_sums_done(struct report_sums *sums);
  * As above; a thread whose name is not known is "[thread]", a process "[process]".
  */
 int report_sums_of_tasks(const struct profile *profile, bool by_process, struct report_sums *ret);
+
+/*
+ * report_sums_of_labels - add up a profile by its totals' labels; frame is the function with the most self time there.
+ * @none: the name of those without one; borrowed.
+ */
+int report_sums_of_labels(const struct profile *profile, bool show_interpreter, const char *none,
+			  struct report_sums *ret);
 
 /* The largest first: by self time or by total, then by the other, then by name. */
 void report_sums_sort(struct report_sums *sums, bool by_total);

@@ -129,10 +129,15 @@ static unsigned counts_columns(const struct table *table)
 	return used;
 }
 
+static const char *place_head(const struct table *table)
+{
+	return table->place_head ?: "where";
+}
+
 static void measure(const struct table *table, unsigned *ret_name, unsigned *ret_place)
 {
 	*ret_name = (unsigned)strlen(table->name_head);
-	*ret_place = (unsigned)strlen("where");
+	*ret_place = (unsigned)strlen(place_head(table));
 	for (size_t i = 0; i < table->n_rows; i++) {
 		const struct table_row *row = &table->rows[i];
 
@@ -259,7 +264,7 @@ static void put_head(const struct table *table, const struct layout *layout, FIL
 	if (layout->has_kind)
 		fprintf(out, "%-*s ", KIND_COLUMNS, "kind");
 	if (layout->has_place)
-		fprintf(out, "%-*s where", (int)layout->name_columns, table->name_head);
+		fprintf(out, "%-*s %s", (int)layout->name_columns, table->name_head, place_head(table));
 	else
 		fputs(table->name_head, out);
 	end_style(table, STYLE_HEAD, out);

@@ -28,6 +28,7 @@ struct table {
 	} times[TABLE_TIMES];
 	const char *count_heads[TABLE_COUNTS]; /* NULL: it is not there */
 	const char *name_head;                 /* of the column of names */
+	const char *place_head;                /* of the last column; NULL: "where" */
 	bool has_kind;
 	struct table_row *rows;
 	size_t n_rows;

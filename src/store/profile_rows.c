@@ -301,6 +301,30 @@ int load_stack(struct loader *loader)
 	return row_index_add(&loader->stacks, sqlite3_column_int64(loader->row, 0));
 }
 
+/* Rows come in the order of their labels. */
+static int load_label(struct loader *loader, int32_t *ret)
+{
+	struct profile *profile = loader->profile;
+	const char *text = (const char *)sqlite3_column_text(loader->row, 5);
+	int r;
+
+	*ret = 0;
+	if (!text)
+		return sqlite3_column_type(loader->row, 5) == SQLITE_NULL ? 0 : -ENOMEM;
+	if (profile->n_labels > 0 && strcmp(profile->labels[profile->n_labels - 1], text) == 0) {
+		*ret = (int32_t)profile->n_labels;
+		return 0;
+	}
+	if (profile->n_labels == INT32_MAX)
+		return -EBADMSG;
+	r = grow(&profile->labels, profile->n_labels, &profile->labels_allocated, sizeof *profile->labels);
+	if (r == 0)
+		r = profile_add_string(profile, text, strlen(text), &profile->labels[profile->n_labels]);
+	if (r == 0)
+		*ret = (int32_t)++profile->n_labels;
+	return r;
+}
+
 int load_total(struct loader *loader)
 {
 	struct profile *profile = loader->profile;
@@ -314,6 +338,9 @@ int load_total(struct loader *loader)
 	if (r == 0)
 		r = row_int32(loader, 1, &total.tid);
 	total.stack = -1;
+	total.label = 0;
+	if (r == 0 && sqlite3_column_count(loader->row) > 5)
+		r = load_label(loader, &total.label);
 	if (r == 0 && sqlite3_column_int64(loader->row, 2) != 0)
 		r = row_reference(loader, 2, &loader->stacks, &total.stack);
 	if (r == 0)

@@ -51,7 +51,7 @@ static int check_where(sqlite3 *db, const char *where)
 
 static bool is_all(const struct profile_filter *filter)
 {
-	return !filter->has_since && !filter->has_until && !filter->where && !filter->held;
+	return !filter->has_since && !filter->has_until && !filter->where && !filter->held && !filter->label;
 }
 
 static void put_bound(sqlite3_str *sql, bool has, double bound)
@@ -81,6 +81,11 @@ static char *totals_sql(sqlite3 *db, const struct profile_filter *filter)
 
 	if (is_all(filter)) {
 		sqlite3_str_appendall(sql, "SELECT pid, tid, stack, samples, weight FROM stack_total");
+	} else if (filter->label) {
+		sqlite3_str_appendf(sql, "SELECT pid, tid, coalesce(stack, 0), count(*), sum(weight), %s FROM sample",
+				    filter->label);
+		put_conditions(sql, filter);
+		sqlite3_str_appendall(sql, " GROUP BY 1, 2, 3, 6 ORDER BY 6");
 	} else if (!filter->where && profile_can_ask(db, "SELECT data FROM sample_block LIMIT 0")) {
 		sqlite3_str_appendall(sql, "SELECT pid, tid, coalesce(stack, 0), samples, weight FROM sample_total(");
 		put_bound(sql, filter->has_since, filter->since);
@@ -115,6 +120,8 @@ int profile_view_sql(sqlite3 *db, const struct profile_filter *filter, char **re
 
 	if (filter->held && !profile_can_ask(db, "SELECT gil FROM sample LIMIT 0"))
 		return -ENODATA;
+	if (filter->label && !profile_can_ask(db, "SELECT step, span, phase FROM sample LIMIT 0"))
+		return -ENOTSUP;
 	r = filter->where ? check_where(db, filter->where) : 0;
 	if (r < 0)
 		return r;

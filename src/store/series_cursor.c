@@ -6,6 +6,7 @@
  * a byte per row marks matching ones. A matching row is always returned. Others may be returned,
  * except for constraints in WANT_EXACT (see series_table.c).
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,7 @@ struct cursor_of_samples {
 	uint8_t *wanted, *entry; /* 1: row, or dictionary entry, matches */
 	size_t room;
 	sqlite3_stmt *fields; /* selects the tracepoint's row */
+	bool knows_activity;  /* the table's is up to date */
 	int64_t fields_of;    /* number of the current row's sample; 0: none yet */
 	char *event;
 };
@@ -377,6 +379,7 @@ int series_cursor_filter(sqlite3_vtab_cursor *base, int plan, const char *wants,
 	cursor->is_at_end = false;
 	cursor->is_picky = telling_columns(cursor) != 0;
 	cursor->fields_of = 0;
+	cursor->knows_activity = false;
 	sqlite3_free(TAKE(cursor->event));
 	if (code == SQLITE_OK)
 		code = series_scan_begin(&cursor->scan, table_of(cursor)->db, &cursor->range, cursor->is_backward,
@@ -437,6 +440,57 @@ static int result_event(struct cursor_of_samples *cursor, sqlite3_context *conte
 	return SQLITE_OK;
 }
 
+static int fail_activity(sqlite3_vtab *base, int error)
+{
+	if (error == -ENOMEM)
+		return SQLITE_NOMEM;
+	sqlite3_free(base->zErrMsg);
+	base->zErrMsg = sqlite3_mprintf(
+		error == -E2BIG ? "steps and spans have more than 16 million rows: step, span and phase "
+				  "are not known"
+				: "a block of rows of steps or spans is damaged: step, span and phase are "
+				  "not known");
+	return SQLITE_ERROR;
+}
+
+/* Read the rows of steps and spans, unless that was done and no row came since. */
+static int know_activity(struct cursor_of_samples *cursor)
+{
+	struct series_table *table = table_of(cursor);
+	int64_t version = activity_version(table->db);
+	int r;
+
+	if (!table->activity || table->activity_version != version) {
+		activity_free(TAKE(table->activity));
+		r = activity_load(table->db, &table->activity);
+		if (r < 0)
+			return fail_activity(&table->base, r);
+		table->activity_version = version;
+	}
+	cursor->knows_activity = true;
+	return SQLITE_OK;
+}
+
+static int result_doing(struct cursor_of_samples *cursor, sqlite3_context *context, int column)
+{
+	const struct block *block = &cursor->scan.block;
+	uint64_t thread = block->values[BLOCK_THREAD][cursor->row];
+	struct doing doing;
+	int code = cursor->knows_activity ? SQLITE_OK : know_activity(cursor);
+	const char *text;
+
+	if (code != SQLITE_OK)
+		return code;
+	activity_find(table_of(cursor)->activity, (int64_t)block->pids[thread], (int64_t)block->tids[thread],
+		      block->values[BLOCK_TIME][cursor->row], &doing);
+	text = column == SAMPLE_SPAN ? doing.span : doing.phase;
+	if (column == SAMPLE_STEP && doing.has_step)
+		sqlite3_result_int64(context, doing.step);
+	else if (column != SAMPLE_STEP && text)
+		sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
+	return SQLITE_OK;
+}
+
 static void result_stack(sqlite3_context *context, const struct block *block, size_t row)
 {
 	uint64_t stack = block->stacks[block->values[BLOCK_STACK][row]];
@@ -472,6 +526,10 @@ int series_cursor_column(sqlite3_vtab_cursor *base, sqlite3_context *context, in
 		break;
 	case SAMPLE_EVENT:
 		return result_event(cursor, context);
+	case SAMPLE_STEP:
+	case SAMPLE_SPAN:
+	case SAMPLE_PHASE:
+		return result_doing(cursor, context, column);
 	default:
 		if (column >= SAMPLE_N_COLUMNS)
 			return result_field(cursor, context, column - SAMPLE_N_COLUMNS + 1);

@@ -3,6 +3,7 @@
 #ifndef PROBING_STORE_SERIES_TABLE_H
 #define PROBING_STORE_SERIES_TABLE_H
 
+#include "src/store/activity.h"
 #include "src/store/series_private.h"
 
 /* In the order of src/catalogue/tables/sample.sql. */
@@ -20,6 +21,9 @@ enum sample_column {
 	SAMPLE_STATE,
 	SAMPLE_EVENT,
 	SAMPLE_IDLE,
+	SAMPLE_STEP,
+	SAMPLE_SPAN,
+	SAMPLE_PHASE,
 	SAMPLE_N_COLUMNS /* a tracepoint's follow */
 };
 
@@ -54,6 +58,9 @@ struct series_table {
 	sqlite3_vtab base; /* first: SQLite's pointers are to it */
 	sqlite3 *db;
 	struct series_fields fields;
+	/* For step, span and phase; NULL: not read yet. */
+	struct activity *activity;
+	int64_t activity_version;
 };
 
 /* How many samples there are, roughly; at least 1. */

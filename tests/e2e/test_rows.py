@@ -13,8 +13,8 @@ from test_rings import RingCase
 LOOP = r"""
 import os, time
 def busy(seconds):
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
         pass
 def load():
     busy(0.004)
@@ -140,6 +140,56 @@ print(os.getpid())""")
         self.assertLess(len(kept), 50)
         self.assertEqual(59, kept[-1])
         self.assertEqual([[1]], self.rows("out.db", "SELECT min(timestamp) < %r FROM steps" % first))
+
+    def test_samples_have_step_span_and_phase(self):
+        host = self.begin()
+        self.run_in(host, LOOP + r"""
+def helper(n):
+    import threading
+    ready = threading.Event()
+    def spin():
+        ready.wait()
+        busy(0.3)
+    thread = threading.Thread(target=spin)
+    thread.start()
+    with probing.span('backward'):
+        with probing.span('inner'):
+            probing.step(n)
+            ready.set()
+            thread.join()
+    return thread.native_id
+""")
+        self.record(host, "train(60)\nprint(helper(1000))")
+        helper = int(self.printed)
+        self.assertEqual([["helper"]], [[name] for name, in self.rows(
+            "out.db", "SELECT DISTINCT CASE WHEN tid = %d THEN 'helper' END FROM sample_function WHERE func = 'busy' AND step = 1000"
+            % helper)])
+        for step, span, phase, n, weight in self.rows(
+                "out.db", "SELECT step, span, phase, count(*), sum(weight) FROM sample WHERE tid = %d GROUP BY 1, 2, 3" % host.pid):
+            self.assertIn((span, phase), [("load", "load"), ("attention", "forward"), ("forward", "forward"), (None, None),
+                                          ("inner", "backward")])
+            if (span, phase) == ("forward", "forward") and n > 2:
+                self.assertEqual(7, step % 20)
+        self.assertEqual([[7], [27], [47]], self.rows(
+            "out.db", "SELECT step FROM sample s JOIN stack_path USING (stack) JOIN named_frame USING (frame) "
+            "WHERE name = 'checkpoint' AND verdict <> 'approximate' GROUP BY 1 ORDER BY 1"))  # inner frames of these may be newer
+        self.assertEqual([[1000, None, "backward"]], self.rows(  # a worker: in the step and the phase of the main thread
+            "out.db", "SELECT step, span, phase FROM sample WHERE tid = %d GROUP BY 1, 2, 3 HAVING sum(weight) > 50e6" % helper))
+        p.probing("flamegraph", "out.db", "--where", "step BETWEEN 20 AND 30", "-o", "f.folded", check=p.OK)
+        with open("f.folded") as folded:
+            text = folded.read()
+        self.assertIn("checkpoint", text)
+        p.probing("flamegraph", "out.db", "--where", "step BETWEEN 8 AND 20", "-o", "g.folded", check=p.OK)
+        with open("g.folded") as folded:
+            self.assertNotIn("checkpoint", folded.read())
+        by = {name: {row[name]: row for row in json.loads(p.probing("report", "out.db", "--by", name, "--json", "-n", 100, check=p.OK)
+                                                          .stdout)["rows"]} for name in ("step", "span", "phase")}
+        self.assertLessEqual({"7", "27", "47"}, set(sorted(by["step"], key=lambda step: -by["step"][step]["total"])[:4]))
+        self.assertLessEqual({"load", "attention", "forward"}, set(by["span"]))
+        self.assertEqual({"load", "forward", "backward"}, set(by["phase"]) - {None})
+        text = p.probing("report", "out.db", "--by", "phase", check=p.OK).stdout
+        self.assertRegex(text, r"total %\s+total\s+phase\s+most self time in")
+        p.probing("report", os.path.join(p.ROOT, "fixtures", "recordings", "version_1.db"), "--by", "step", check=p.BAD_DATA)
 
 
 if __name__ == "__main__":

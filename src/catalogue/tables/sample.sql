@@ -13,5 +13,8 @@ CREATE VIRTUAL TABLE sample(
   gc        INTEGER,                      -- 1: and its interpreter collected garbage; 0: it did not; NULL: unknown
   state     TEXT,                         -- running | runnable | sleep | lock | gil | io | child | blocked | await (an asyncio task, record --tasks); NULL if run.mode is neither wall nor offcpu: all ran
   event     TEXT,                         -- the sampling event: run.event
-  idle      INTEGER NOT NULL              -- 1: the thread waited; 0: it ran, or was ready to run
+  idle      INTEGER NOT NULL,             -- 1: the thread waited; 0: it ran, or was ready to run
+  step      INTEGER,                      -- probing.step() that the thread was in, else its process; NULL: none. Of the rows in row_block, as are:
+  span      TEXT,                         -- innermost open probing.span() of the thread; NULL: none
+  phase     TEXT                          -- outermost open one: of the thread, or, if it never has any, of the thread that calls step(); NULL: none
 );
