@@ -305,7 +305,7 @@ static void send_nothing(int socket)
 
 static void send_nothing_for_long(int socket)
 {
-	const struct timespec while_ = { .tv_nsec = 300000000 };
+	const struct timespec while_ = { .tv_sec = 2 };
 
 	(void)socket;
 	nanosleep(&while_, NULL);
@@ -338,7 +338,7 @@ static void test_lies_are_deaths(void **state)
 	for (size_t i = 0; i < N_ELEMENTS(lies); i++) {
 		struct liar liar;
 		struct cfi_client *client = start_liar(&liar, lies[i],
-						       lies[i] == send_nothing_for_long ? 50 : PATIENCE_MS);
+						       lies[i] == send_nothing_for_long ? 500 : PATIENCE_MS);
 		struct elf_file *file;
 		uint64_t value, size;
 
