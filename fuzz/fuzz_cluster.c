@@ -28,6 +28,7 @@ static void show(const struct cluster *cluster, bool all)
 	uint64_t n = 0;
 
 	expect(out && cluster_print(cluster, &options, !all, true, out) == 0);
+	expect(cluster_report(cluster, out) == 0);
 	fclose(out);
 	expect(cluster_merge(cluster, &options, &tree) == 0);
 	for (size_t i = 0; i < tree.n_classes; i++)

@@ -11,6 +11,7 @@ extern const struct verb cluster_verb_flamegraph;
 extern const struct verb cluster_verb_nodes;
 extern const struct verb cluster_verb_query;
 extern const struct verb cluster_verb_record;
+extern const struct verb cluster_verb_report;
 extern const struct verb cluster_verb_rows; /* for probing itself: without a summary, it is in no list */
 
 #endif

@@ -88,44 +88,56 @@ static void rank_ended(void *data, struct command *command)
 	commands_done(command, 1);
 }
 
-static int read_ranks(const struct cluster_options *options, const char *const *words, const struct local_rank *ranks,
-		      size_t n, struct taking *taking)
+int gather_run(const struct cluster_options *options, const char *const *words, gather_take *take,
+	       struct cluster *cluster)
 {
-	CLEANUP(freep) struct reading *readings = calloc(n + 1, sizeof *readings);
-	CLEANUP(freep) struct command *commands = calloc(n + 1, sizeof *commands);
+	CLEANUP(freep) struct reading *readings = calloc(cluster->n_ranks + 1, sizeof *readings);
+	CLEANUP(freep) struct command *commands = calloc(cluster->n_ranks + 1, sizeof *commands);
+	struct taking taking = { cluster, take, 0 };
 	uint64_t timeout_ns = (uint64_t)(options->timeout_s * 1e9);
 	struct commands_options how = { .n_at_once = AT_ONCE,
 					.each_ns = timeout_ns,
 					.all_ns = 2 * timeout_ns,
 					.max_bytes = CLUSTER_MAX_BYTES,
 					.ended = rank_ended,
-					.data = taking };
-	struct cluster *cluster = taking->cluster;
-	struct cluster_rank *rank;
-	int r = readings && commands ? 0 : -ENOMEM;
+					.data = &taking };
+	size_t n = 0;
+	int r;
 
-	for (size_t i = 0; r >= 0 && i < n; i++) {
-		readings[i].rank = cluster->n_ranks;
-		prepare(&readings[i], words, ranks[i].pid);
-		commands[i] = (struct command){ .argv = (char **)readings[i].argv, .data = &readings[i] };
-		r = cluster_add_rank(cluster, cluster->n_hosts - 1, ranks[i].pid, &ranks[i].identity, &rank);
+	if (!readings || !commands)
+		return -ENOMEM;
+	for (size_t i = 0; i < cluster->n_ranks; i++) {
+		if (cluster->ranks[i].status != RANK_READ)
+			continue;
+		readings[n].rank = i;
+		prepare(&readings[n], words, cluster->ranks[i].pid);
+		commands[n] = (struct command){ .argv = (char **)readings[n].argv, .data = &readings[n] };
+		n++;
 	}
-	if (r >= 0)
-		r = commands_run(commands, n, &how);
-	return r < 0 ? r : taking->error;
+	r = commands_run(commands, n, &how);
+	return r < 0 ? r : taking.error;
 }
 
-int gather_ranks(const struct cluster_options *options, const char *const *words, gather_take *take,
-		 struct cluster *cluster)
+int gather_find(const struct cluster_options *options, struct cluster *cluster)
 {
 	CLEANUP(freep) struct local_rank *ranks = NULL;
-	struct taking taking = { cluster, take, 0 };
+	struct cluster_rank *rank;
 	size_t n = 0;
 	int r = cluster_this_host(cluster);
 
 	if (r >= 0)
 		r = ranks_find(&options->selection, &ranks, &n);
-	return r < 0 ? r : read_ranks(options, words, ranks, n, &taking);
+	for (size_t i = 0; r >= 0 && i < n; i++)
+		r = cluster_add_rank(cluster, cluster->n_hosts - 1, ranks[i].pid, &ranks[i].identity, &rank);
+	return r;
+}
+
+int gather_ranks(const struct cluster_options *options, const char *const *words, gather_take *take,
+		 struct cluster *cluster)
+{
+	int r = gather_find(options, cluster);
+
+	return r < 0 ? r : gather_run(options, words, take, cluster);
 }
 
 /* ---- Other machines ---- */

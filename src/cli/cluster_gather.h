@@ -11,13 +11,19 @@
  */
 int gather_hosts(const struct cluster_options *options, const char *const *words, struct cluster *cluster);
 
+/* gather_find - add this machine and its ranks, not read yet. -ENOMEM; what opening /proc reports. */
+int gather_find(const struct cluster_options *options, struct cluster *cluster);
+
 /*
- * gather_ranks - find the ranks of this machine, and read each by a process "probing WORDS" of its own.
+ * gather_run - read each rank that did not fail by a process "probing WORDS" of its own.
  * @words: end with NULL; "%p" is the PID.
  * @take:  reads the answer of a rank: 0, -ENOMEM, or a negative errno for an answer that makes no sense.
- * Errors: -ENOMEM; what opening /proc, and running commands reports.
+ * Errors: -ENOMEM; what running commands reports.
  */
 typedef int gather_take(struct cluster *cluster, struct cluster_rank *rank, const struct command *command);
+int gather_run(const struct cluster_options *options, const char *const *words, gather_take *take,
+	       struct cluster *cluster);
+/* Both. */
 int gather_ranks(const struct cluster_options *options, const char *const *words, gather_take *take,
 		 struct cluster *cluster);
 

@@ -10,10 +10,10 @@
 #include "src/cli/endpoint.h"
 #include "src/cluster/cluster.h"
 
-static const struct verb *const cluster_verbs[] = { &cluster_verb_backtrace, &cluster_verb_nodes,
-						    &cluster_verb_query,     &cluster_verb_attach,
-						    &cluster_verb_record,    &cluster_verb_flamegraph,
-						    &cluster_verb_rows };
+static const struct verb *const cluster_verbs[] = { &cluster_verb_backtrace,  &cluster_verb_nodes,
+						    &cluster_verb_query,      &cluster_verb_report,
+						    &cluster_verb_attach,     &cluster_verb_record,
+						    &cluster_verb_flamegraph, &cluster_verb_rows };
 
 enum { MAX_ENVIRONMENT = 1 << 20 };
 

@@ -77,6 +77,16 @@ struct cluster_thread {
 
 enum rank_status { RANK_READ, RANK_GONE, RANK_REFUSED, RANK_SLOW, RANK_FAILED };
 
+/* What a rank used in a time; negative: unknown. */
+struct rank_usage {
+	double seconds;     /* that time; 0: none was measured */
+	double cpu_s;       /* of all of its threads */
+	double queued_s;    /* they were ready, and waited for a processor */
+	double throttled_s; /* its control group had used up its quota */
+	double stolen_s;    /* of the machine: its hypervisor ran others instead */
+	double step_ms;     /* mean of its last steps */
+};
+
 struct cluster_rank {
 	size_t host; /* index */
 	struct rank_identity identity;
@@ -84,6 +94,7 @@ struct cluster_rank {
 	enum rank_status status;
 	char *problem; /* a sentence; NULL: it was read */
 	char *command, *python;
+	struct rank_usage usage;
 	char *note;          /* why some of its tables are missing or incomplete; NULL: none is */
 	char *data;          /* of cluster_write(): an answer of `probing cluster rows`, as it came; NULL: none */
 	uint64_t started_ns; /* CLOCK_REALTIME, when it was read; 0: unknown */
@@ -280,6 +291,18 @@ int cluster_jobs(const struct cluster *cluster, const char *const **ret, size_t 
 /* cluster_print - all jobs: what is wrong, classes, trees. 0, -ENOMEM, -EIO. */
 int cluster_print(const struct cluster *cluster, const struct tree_options *options, bool colour, bool expects_all,
 		  FILE *out);
+
+/*
+ * cluster_report - compare the ranks of each job by their usage and by their threads, which are repeated looks at the
+ * main thread: who differs, by how much, and in what. 0, -ENOMEM, -EIO.
+ */
+int cluster_report(const struct cluster *cluster, FILE *out);
+
+/*
+ * report_fisher - how probable it is that of n and of m looks, k and l or a more uneven number met a place, if both sides are
+ * there equally often: Fisher's exact test, two-sided.
+ */
+double report_fisher(unsigned k, unsigned n, unsigned l, unsigned m);
 
 /* cluster_profile - the tree as a profile, a sample per stack, for the exporters. -ENOMEM. */
 struct profile;

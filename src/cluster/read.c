@@ -180,6 +180,27 @@ static enum rank_status status_of(const json_t *rank)
 	return RANK_FAILED;
 }
 
+/* A number from 0 on; else unknown. */
+static double usage_of(const json_t *usage, const char *key)
+{
+	const json_t *value = json_object_get(usage, key);
+	double number = json_number_value(value);
+
+	return json_is_number(value) && number >= 0 && number < 1e12 ? number : -1;
+}
+
+static struct rank_usage read_usage(const json_t *from)
+{
+	return (struct rank_usage){
+		.seconds = MAX(usage_of(from, "seconds"), 0.0),
+		.cpu_s = usage_of(from, "cpu_s"),
+		.queued_s = usage_of(from, "queued_s"),
+		.throttled_s = usage_of(from, "throttled_s"),
+		.stolen_s = usage_of(from, "stolen_s"),
+		.step_ms = usage_of(from, "step_ms"),
+	};
+}
+
 static int read_rank(struct cluster *cluster, size_t host, const json_t *from)
 {
 	const char *job = value_text(from, "job"), *role = value_text(from, "role");
@@ -199,6 +220,7 @@ static int read_rank(struct cluster *cluster, size_t host, const json_t *from)
 	if (r < 0)
 		return r;
 	rank->status = status_of(from);
+	rank->usage = read_usage(json_object_get(from, "usage"));
 	rank->started_ns = (uint64_t)value_number(from, "time_ns", 0, INT64_MAX, 0);
 	r = value_copy_text(from, "problem", &rank->problem);
 	if (r >= 0)

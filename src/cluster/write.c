@@ -37,6 +37,20 @@ static void put_thread(struct json *json, const struct cluster *cluster, const s
 	to_json_object_end(json);
 }
 
+static void put_usage(struct json *json, const struct rank_usage *usage)
+{
+	if (usage->seconds <= 0)
+		return;
+	to_json_put_object(json, "usage");
+	to_json_put_number(json, "seconds", usage->seconds);
+	to_json_put_number(json, "cpu_s", usage->cpu_s);
+	to_json_put_number(json, "queued_s", usage->queued_s);
+	to_json_put_number(json, "throttled_s", usage->throttled_s);
+	to_json_put_number(json, "stolen_s", usage->stolen_s);
+	to_json_put_number(json, "step_ms", usage->step_ms);
+	to_json_object_end(json);
+}
+
 static void put_rank(struct json *json, const struct cluster *cluster, const struct cluster_rank *rank)
 {
 	const struct rank_identity *identity = &rank->identity;
@@ -57,6 +71,7 @@ static void put_rank(struct json *json, const struct cluster *cluster, const str
 	for (size_t i = 0; i < rank->n_threads; i++)
 		put_thread(json, cluster, &rank->threads[i]);
 	to_json_array_end(json);
+	put_usage(json, &rank->usage);
 	to_json_put_string(json, "note", rank->note);
 	if (rank->data) {
 		to_json_key(json, "data");

@@ -225,6 +225,20 @@ class Together(t.Case):
                 self.assertLessEqual({p.pid for p in processes}, {pid for pid, in db.execute("SELECT pid FROM process")})
 
 
+class Slow(t.Case):
+    def test_the_rank_that_computes_while_the_others_wait(self):
+        with contextlib.ExitStack() as stack:
+            for rank in range(4):
+                stack.enter_context(t.target(
+                    [t.DEBIAN_PYTHON, os.path.join(t.FIXTURES, "ranks.py"), "--slow", str(AWAY)],
+                    env=dict(os.environ, RANK=str(rank), WORLD_SIZE="4", MASTER_PORT="4008")))
+            text = t.probing("cluster", "report", "--job", "4008", "-d", "3s", check=t.OK).stdout
+        odd = text.split("rank 2 (pid ")[1].split("\n\n")[0]
+        self.assertRegex(odd, r"\n  \d+ % of looks in compute  \(ranks.py\); the median of all is 0 % \(p < 0.0001\)")
+        self.assertRegex(text, r"\n\* +2 .*% compute  \(ranks.py\)\n")
+        self.assertRegex(text, r"\n[ *] +0 .*100 % wait_for_others  \(ranks.py\)\n")
+
+
 class Missing(t.Case):
     def test_a_killed_rank_is_missing(self):
         with job(3, 4002, world_size=4, first=1) as processes:
@@ -330,7 +344,8 @@ class Torch(t.Case):
 
     @classmethod
     def setUpClass(cls):
-        if subprocess.run([t.DEBIAN_PYTHON, "-c", "import torch.distributed"], capture_output=True).returncode != 0:
+        look = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
+        if subprocess.run([t.DEBIAN_PYTHON, "-c", look]).returncode != 0:
             raise unittest.SkipTest("torch is not installed for " + t.DEBIAN_PYTHON)
 
     def test_the_rank_that_skips_a_collective_operation(self):
@@ -353,7 +368,9 @@ class Torch(t.Case):
                 self.assertRegex(found, r"\nranks 0,1,3:\n(  .*\n)*  all_reduce  \(distributed_c10d.py:\d+\)\n(  .*\n)*"
                                         r"  .*\[libtorch")
             finally:
-                launcher.terminate()
+                for pid in t.children_of(launcher.pid):
+                    os.kill(pid, signal.SIGKILL)  # they are in a collective operation, which SIGTERM does not end
+                launcher.kill()
                 launcher.wait(20)
                 launcher.stdout.close()
 

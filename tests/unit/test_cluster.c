@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cluster.c - who is which rank, documents, the merged tree, and many commands at once. */
 #include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -213,6 +214,96 @@ static void numbers_out_of_range_are_unknown(void **state)
 	cluster_done(&cluster);
 }
 
+/* ---- Comparison ---- */
+
+/* Against sums of binomial coefficients in whole numbers. */
+static void fishers_test_is_exact(void **state)
+{
+	static const struct {
+		unsigned k, n, l, m;
+		double p;
+	} cases[] = {
+		{ 3, 4, 1, 4, 0.4857142857142857 },
+		{ 10, 10, 0, 30, 1.1797175484382116e-09 },
+		{ 5, 20, 15, 60, 1.0 },
+		{ 0, 0, 0, 0, 1.0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+		double p = report_fisher(cases[i].k, cases[i].n, cases[i].l, cases[i].m);
+
+		assert_true(fabs(p - cases[i].p) <= 1e-6 * cases[i].p);
+	}
+}
+
+static char *report(const struct cluster *cluster)
+{
+	char *text = NULL;
+	size_t n_bytes;
+	FILE *out = open_memstream(&text, &n_bytes);
+
+	assert_non_null(out);
+	assert_int_equal(cluster_report(cluster, out), 0);
+	assert_int_equal(fclose(out), 0);
+	return text;
+}
+
+/* Ranks of ten looks; those of the odd one are elsewhere, and its CPU time is another. */
+static void add_looks(struct cluster *cluster, size_t n_ranks, size_t odd)
+{
+	static const char there[] = "{\"threads\":[{\"frames\":[" LOADS "]}]}",
+			  here[] = "{\"threads\":[{\"frames\":[" WAITS "]}]}";
+	struct cluster_host *host;
+	struct cluster_rank *rank;
+
+	assert_int_equal(cluster_add_host(cluster, "a", NULL, "1", &host), 0);
+	for (size_t i = 0; i < n_ranks; i++) {
+		struct rank_identity identity = { .rank = (int64_t)i, .local_rank = -1, .world_size = -1 };
+		const char *text = i == odd ? there : here;
+
+		assert_int_equal(cluster_add_rank(cluster, 0, (pid_t)(10 + i), &identity, &rank), 0);
+		rank->usage = (struct rank_usage){ .seconds = 2,
+						   .cpu_s = i == odd ? 1.9 : 0.2 + 0.01 * (double)i,
+						   .queued_s = 0.1,
+						   .throttled_s = -1,
+						   .stolen_s = -1,
+						   .step_ms = -1 };
+		for (size_t k = 0; k < 10; k++)
+			assert_int_equal(cluster_read_backtrace(cluster, rank, text, strlen(text)), 0);
+	}
+}
+
+static void the_rank_that_differs_is_named_with_what_it_does(void **state)
+{
+	struct cluster cluster = { 0 };
+	CLEANUP(freep) char *text = NULL;
+
+	(void)state;
+	add_looks(&cluster, 8, 5);
+	text = report(&cluster);
+	assert_non_null(strstr(text, "rank 5 (pid 15 on a) differs:\n  CPU: 0.95 CPUs; the median of all is 0.12 (+"));
+	assert_non_null(
+		strstr(text, "\n  100 % of looks in load  (train.py); the median of all is 0 % (p < 0.0001)\n"));
+	assert_non_null(strstr(
+		text,
+		"\n  0 % of looks in step  (train.py), in all_reduce; the median of all is 100 % (p < 0.0001)\n"));
+	assert_null(strstr(text, "rank 4 (pid"));
+	cluster_done(&cluster);
+}
+
+static void equal_ranks_do_not_differ(void **state)
+{
+	struct cluster cluster = { 0 };
+	CLEANUP(freep) char *text = NULL;
+
+	(void)state;
+	add_looks(&cluster, 8, 99);
+	text = report(&cluster);
+	assert_non_null(strstr(text, "No rank differs from the others by more than chance.\n"));
+	cluster_done(&cluster);
+}
+
 /* ---- Commands ---- */
 
 static void commands_end_at_their_deadline(void **state)
@@ -275,6 +366,9 @@ int main(void)
 		cmocka_unit_test(a_profile_has_a_sample_for_each_stack),
 		cmocka_unit_test(foreign_documents_are_refused),
 		cmocka_unit_test(numbers_out_of_range_are_unknown),
+		cmocka_unit_test(fishers_test_is_exact),
+		cmocka_unit_test(the_rank_that_differs_is_named_with_what_it_does),
+		cmocka_unit_test(equal_ranks_do_not_differ),
 		cmocka_unit_test(commands_end_at_their_deadline),
 		cmocka_unit_test(commands_that_never_began_are_too_slow),
 	};
