@@ -112,6 +112,7 @@ static int show(const struct options *options, struct cluster *cluster)
 		return ask_write_document(cluster);
 	if (cluster->n_ranks == 0 && options->cluster.hosts.n == 0)
 		return cluster_fail_empty(&options->cluster);
+	gather_say_hidden(cluster);
 	for (size_t i = 0; i < cluster->n_hosts; i++) {
 		if (!cluster->hosts[i].problem)
 			continue;

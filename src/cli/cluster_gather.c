@@ -126,7 +126,7 @@ int gather_find(const struct cluster_options *options, struct cluster *cluster)
 	int r = cluster_this_host(cluster);
 
 	if (r >= 0)
-		r = ranks_find(&options->selection, &ranks, &n);
+		r = ranks_find(&options->selection, &ranks, &n, &cluster->hosts[cluster->n_hosts - 1].n_hidden);
 	for (size_t i = 0; r >= 0 && i < n; i++)
 		r = cluster_add_rank(cluster, cluster->n_hosts - 1, ranks[i].pid, &ranks[i].identity, &rank);
 	return r;
@@ -183,6 +183,16 @@ int gather_hosts(const struct cluster_options *options, const char *const *words
 }
 
 /* ---- Results ---- */
+
+void gather_say_hidden(const struct cluster *cluster)
+{
+	for (size_t i = 0; i < cluster->n_hosts; i++)
+		if (cluster->hosts[i].n_hidden > 0)
+			cli_say("probing: host %s: %zu Python process%s may not be read, and may be ranks: run probing there as "
+				"root\n",
+				cluster_host_label(&cluster->hosts[i]), cluster->hosts[i].n_hidden,
+				cluster->hosts[i].n_hidden > 1 ? "es" : "");
+}
 
 /* Other versions of probing are named, even if they were understood. */
 void gather_say_versions(const struct cluster *cluster)

@@ -30,6 +30,9 @@ int gather_ranks(const struct cluster_options *options, const char *const *words
 /* Hosts with another version of probing, on stderr. */
 void gather_say_versions(const struct cluster *cluster);
 
+/* Processes that may be ranks, and may not be read, on stderr. */
+void gather_say_hidden(const struct cluster *cluster);
+
 /* The exit status for a cluster of which this many ranks were read: the first one that was not says why none was. */
 int gather_status(const struct cluster *cluster);
 

@@ -44,32 +44,24 @@ static const struct argp argp = {
 	       "  probing cluster nodes --hosts node[01-64] -f csv\n",
 };
 
-/* A rank with its main thread's state, and no frames. */
-static int add_rank(struct cluster *cluster, const struct local_rank *from)
+/* Its main thread's state, without frames. */
+static int look_at(struct cluster_rank *rank)
 {
 	struct proc_stat stat;
-	struct cluster_rank *rank;
-	int r = cluster_add_rank(cluster, cluster->n_hosts - 1, from->pid, &from->identity, &rank);
 
-	if (r < 0)
-		return r;
 	rank->started_ns = realtime_ns();
-	rank->command = proc_text(from->pid, "cmdline", CLUSTER_MAX_TEXT);
-	if (proc_stat_read(from->pid, 0, &stat) < 0 || stat.state == 'Z')
+	rank->command = proc_text(rank->pid, "cmdline", CLUSTER_MAX_TEXT);
+	if (proc_stat_read(rank->pid, 0, &stat) < 0 || stat.state == 'Z')
 		return cluster_fail_rank(rank, RANK_GONE, "it has just ended");
-	return cluster_add_thread(rank, from->pid, stat.state);
+	return cluster_add_thread(rank, rank->pid, stat.state);
 }
 
 static int find_here(const struct cluster_options *options, struct cluster *cluster)
 {
-	CLEANUP(freep) struct local_rank *ranks = NULL;
-	size_t n = 0;
-	int r = cluster_this_host(cluster);
+	int r = gather_find(options, cluster);
 
-	if (r >= 0)
-		r = ranks_find(&options->selection, &ranks, &n);
-	for (size_t i = 0; r >= 0 && i < n; i++)
-		r = add_rank(cluster, &ranks[i]);
+	for (size_t i = 0; r >= 0 && i < cluster->n_ranks; i++)
+		r = look_at(&cluster->ranks[i]);
 	return r;
 }
 
@@ -94,6 +86,7 @@ static int show(const struct options *options, struct cluster *cluster)
 	if (cluster->n_ranks == 0 && options->cluster.hosts.n == 0)
 		return cluster_fail_empty(&options->cluster);
 	gather_say_versions(cluster);
+	gather_say_hidden(cluster);
 	return ask(cluster, options->cluster.selection.n_pids == 0, sql, &options->rules);
 }
 

@@ -205,6 +205,7 @@ static int show(const struct options *options, struct cluster *cluster)
 	if (cluster->n_ranks == 0 && options->cluster.hosts.n == 0)
 		return cluster_fail_empty(&options->cluster);
 	gather_say_versions(cluster);
+	gather_say_hidden(cluster);
 	if (say_jobs(cluster) < 0 || say_troubles(cluster) < 0)
 		return cli_fail(EXIT_FAILED, "not enough memory");
 	status = gather_status(cluster);

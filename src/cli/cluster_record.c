@@ -120,12 +120,12 @@ static int run(const struct argp *argp, int argc, char **argv, const char *const
 	CLEANUP(freep) struct local_rank *ranks = NULL;
 	CLEANUP(freep) char *pids = NULL;
 	struct options options = { 0 };
-	size_t n = 0;
+	size_t n = 0, n_hidden;
 	int r, status;
 
 	cluster_options_init(&options.cluster);
 	cli_parse(argp, argc, argv, ARGP_IN_ORDER, &options);
-	r = ranks_find(&options.cluster.selection, &ranks, &n);
+	r = ranks_find(&options.cluster.selection, &ranks, &n, &n_hidden);
 	if (r < 0) {
 		status = cli_fail(cli_status(r), "the ranks cannot be listed: %s", strerror(-r));
 	} else if (n == 0) {

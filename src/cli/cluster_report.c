@@ -257,6 +257,7 @@ static int show(const struct options *options, struct cluster *cluster)
 	if (cluster->n_ranks == 0 && options->cluster.hosts.n == 0)
 		return cluster_fail_empty(&options->cluster);
 	gather_say_versions(cluster);
+	gather_say_hidden(cluster);
 	status = output_write("-", 0, put, fail, cluster);
 	return status != EXIT_OK ? status : gather_status(cluster);
 }

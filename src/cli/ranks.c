@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/path.h"
 #include "base/proc.h"
 #include "base/util.h"
 #include "src/backtrace/backtrace.h"
@@ -20,6 +21,7 @@ enum { MAX_ENVIRONMENT = 1 << 20, MAX_COMMAND = 1 << 16, MAX_ANCESTORS = 256 };
 struct found {
 	struct local_rank *ranks;
 	size_t n, allocated;
+	size_t n_hidden; /* may be ranks, but may not be read */
 };
 
 static bool is_number(const char *name)
@@ -32,6 +34,17 @@ static bool matches(const char *pattern, pid_t pid)
 	CLEANUP(freep) char *command = proc_text(pid, "cmdline", MAX_COMMAND);
 
 	return command && (strstr(command, pattern) || fnmatch(pattern, command, 0) == 0);
+}
+
+/* Everybody may read a command line; "/usr/bin/python3 train.py" is Python's. */
+static bool looks_like_python(pid_t pid)
+{
+	CLEANUP(freep) char *command = proc_text(pid, "cmdline", 256);
+
+	if (!command)
+		return false;
+	command[strcspn(command, " ")] = '\0';
+	return strncmp(path_base_name(command), "python", strlen("python")) == 0;
 }
 
 /* Add a process, unless it is not meant, or has just ended. -ENOMEM. */
@@ -57,6 +70,10 @@ static int consider(const struct rank_selection *selection, pid_t pid, struct fo
 	r = proc_read(pid, "environ", MAX_ENVIRONMENT, &environment, &n_bytes);
 	if (r == -ENOMEM)
 		return r;
+	if ((r == -EACCES || r == -EPERM) && !is_named && looks_like_python(pid)) {
+		found->n_hidden++;
+		return 0;
+	}
 	if (!rank_identify(r < 0 ? "" : environment, r < 0 ? 0 : n_bytes, &rank.identity) && !is_named &&
 	    !selection->pattern && selection->launcher == 0)
 		return 0;
@@ -168,7 +185,7 @@ static int drop_others(struct found *found)
 	return 0;
 }
 
-int ranks_find(const struct rank_selection *selection, struct local_rank **ret, size_t *ret_n)
+int ranks_find(const struct rank_selection *selection, struct local_rank **ret, size_t *ret_n, size_t *ret_hidden)
 {
 	struct found found = { 0 };
 	int r;
@@ -187,5 +204,6 @@ int ranks_find(const struct rank_selection *selection, struct local_rank **ret, 
 	}
 	*ret = found.ranks;
 	*ret_n = found.n;
+	*ret_hidden = found.n_hidden;
 	return 0;
 }

@@ -24,8 +24,10 @@ struct local_rank {
  * workers of its data loader inherit its environment, and a launcher may have a number of another kind.
  * With a selection, and if no selected process has a rank: all of them.
  * @ret: free(3) ends it; at most CLUSTER_MAX_RANKS.
+ * @ret_hidden: processes that look like Python by their command line, and whose environment may not be read: they may be
+ *   ranks.
  * Errors: -ENOMEM; what opening /proc reports.
  */
-int ranks_find(const struct rank_selection *selection, struct local_rank **ret, size_t *ret_n);
+int ranks_find(const struct rank_selection *selection, struct local_rank **ret, size_t *ret_n, size_t *ret_hidden);
 
 #endif

@@ -103,10 +103,11 @@ struct cluster_rank {
 };
 
 struct cluster_host {
-	char *name;    /* as the machine calls itself; NULL: it did not answer */
-	char *address; /* as the user named it; NULL: it is this machine */
-	char *version; /* of its probing; NULL: unknown */
-	char *problem; /* a sentence; NULL: it answered */
+	char *name;      /* as the machine calls itself; NULL: it did not answer */
+	char *address;   /* as the user named it; NULL: it is this machine */
+	char *version;   /* of its probing; NULL: unknown */
+	char *problem;   /* a sentence; NULL: it answered */
+	size_t n_hidden; /* Python processes there that may be ranks, and may not be read */
 };
 
 /* All zero: empty. */

@@ -61,12 +61,17 @@ static void put_host_problems(const struct page *page)
 	for (size_t i = 0; i < page->cluster->n_hosts; i++) {
 		const struct cluster_host *host = &page->cluster->hosts[i];
 
-		if (!host->problem)
+		if (!host->problem && host->n_hidden == 0)
 			continue;
 		fputs("host ", page->out);
 		put_head(page, cluster_host_label(host));
 		fputs(": ", page->out);
-		put(page, host->problem);
+		if (host->problem)
+			put(page, host->problem);
+		else
+			fprintf(page->out,
+				"%zu Python process%s may not be read, and may be ranks: run probing there as root",
+				host->n_hidden, host->n_hidden > 1 ? "es" : "");
 		fputc('\n', page->out);
 	}
 }
@@ -123,6 +128,8 @@ static void put_place(const struct page *page, const struct tree_stack *stack)
 		fputs("no frames", page->out);
 	if (thread->state == 'T')
 		fputs("; stopped by a signal", page->out);
+	if (thread->is_approximate)
+		fputs("; approximate: some Python frames may be missing", page->out);
 	if (thread->wait) {
 		fputs("; waits: ", page->out);
 		put(page, thread->wait);

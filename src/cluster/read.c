@@ -255,6 +255,8 @@ static int read_host(struct cluster *cluster, const json_t *from, const char *ad
 	if (r >= 0)
 		r = value_copy_text(from, "problem", &host->problem);
 	if (r >= 0)
+		host->n_hidden = (size_t)value_number(from, "hidden", 0, CLUSTER_MAX_RANKS, 0);
+	if (r >= 0)
 		r = value_array(from, "ranks", CLUSTER_MAX_RANKS, &ranks);
 	for (size_t i = 0; r >= 0 && i < json_array_size(ranks); i++)
 		r = read_rank(cluster, index, json_array_get(ranks, i));

@@ -91,6 +91,7 @@ static void put_host(struct json *json, const struct cluster *cluster, size_t in
 	to_json_put_string(json, "address", host->address);
 	to_json_put_string(json, "version", host->version);
 	to_json_put_string(json, "problem", host->problem);
+	to_json_put_integer(json, "hidden", (int64_t)host->n_hidden);
 	to_json_put_array(json, "ranks");
 	for (size_t i = of[index]; i != SIZE_MAX; i = next[i])
 		put_rank(json, cluster, &cluster->ranks[i]);

@@ -248,6 +248,16 @@ class Missing(t.Case):
         self.assertIn("Job 4002: 2 of 4 ranks read\nranks 0,2: missing: the hosts that answered have no process of them\n",
                       text)
 
+    def test_ranks_of_another_user_are_counted(self):
+        t.need_root()
+        t.need_program("setpriv")
+        with job(1, 4009), t.scratch():
+            with open("document", "w", encoding="utf-8") as file:
+                subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", t.BINARY,
+                                "cluster", "nodes", "--local"], stdout=file, check=True, cwd="/")
+            text = backtrace("--from", "document").stdout
+        self.assertRegex(text, r"host .*: \d+ Python process(es)? may not be read, and may be ranks: run probing there as root\n")
+
     def test_no_ranks(self):
         self.assertIn("no rank of the job", backtrace("--job", "no such job", check=t.NO_INPUT).stderr)
         self.assertIn("no Python process here has", backtrace("no such command line", check=t.NO_INPUT).stderr)
