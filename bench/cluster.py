@@ -51,7 +51,7 @@ def document(host, n_ranks):
 
 
 def timed(command, **more):
-    """(seconds, highest resident MB, what it printed)"""
+    """(seconds, CPU seconds of it and of children it waited for, highest resident MB, what it printed)"""
     began = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **more)
     printed = process.stdout.read()
@@ -59,7 +59,7 @@ def timed(command, **more):
     process.stdout.close()
     if status != 0:
         sys.exit("%s failed" % " ".join(command))
-    return time.monotonic() - began, usage.ru_maxrss / 1024, printed
+    return time.monotonic() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, printed
 
 
 def measure(probing, n_ranks, folder):
@@ -73,14 +73,15 @@ def measure(probing, n_ranks, folder):
         file.write("#!/bin/sh\nexec cat \"${0%/*}/$1\"\n")
     os.chmod(answer, 0o755)
     hosts = "node[0-%d]" % (n_hosts - 1)
-    whole, memory, printed = timed([probing, "cluster", "backtrace", "--hosts", hosts, "--ssh", answer])
+    whole, _, memory, printed = timed([probing, "cluster", "backtrace", "--hosts", hosts, "--ssh", answer])
     if "%d of %d ranks read" % (n_ranks, n_ranks) not in printed:
         sys.exit("not all ranks were read")
-    alone, _, _ = timed(["sh", "-c", "for i in $(seq 0 %d); do %s node$i & done >/dev/null; wait" % (n_hosts - 1, answer)])
+    alone, _, _, _ = timed(["sh", "-c", "for i in $(seq 0 %d); do %s node$i & done >/dev/null; wait" % (n_hosts - 1, answer)])
     files = [word for host in range(n_hosts) for word in ("--from", os.path.join(folder, "node%d" % host))]
-    merging, _, _ = timed([probing, "cluster", "backtrace", *files])
+    merging, merging_cpu, _, _ = timed([probing, "cluster", "backtrace", *files])
     print("%6d ranks  %5d hosts  %6.1f MB of answers  %6.3f s, %.3f s of them the commands alone; "
-          "merging alone %6.3f s; %5.0f MB" % (n_ranks, n_hosts, n_bytes / 1e6, whole, alone, merging, memory))
+          "merging alone %6.3f s, %.3f s of CPU; %.0f MB"
+          % (n_ranks, n_hosts, n_bytes / 1e6, whole, alone, merging, merging_cpu, memory))
 
 
 def main():

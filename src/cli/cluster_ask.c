@@ -8,6 +8,7 @@
 
 #include "base/util.h"
 #include "src/cli/cli.h"
+#include "src/cli/endpoint.h"
 
 enum { MAX_ERROR = 1024, MAX_NOTE = 256 };
 
@@ -24,16 +25,6 @@ void ask_close(struct cluster *cluster)
 
 	cluster_done(cluster);
 	sqlite3_close(db);
-}
-
-/* The user's statement opens no file. */
-static int forbid_files(void *data, int action, const char *name, const char *b, const char *c, const char *d)
-{
-	(void)data;
-	(void)b;
-	(void)c;
-	(void)d;
-	return action == SQLITE_ATTACH && (!name || strcmp(name, ":memory:") != 0) ? SQLITE_DENY : SQLITE_OK;
 }
 
 struct asking {
@@ -75,7 +66,7 @@ int ask(struct cluster *cluster, bool expects_all, const char *sql, const struct
 	if (r < 0)
 		return cli_fail(EXIT_FAILED, "the ranks cannot be queried: %s",
 				r == -ENOMEM ? "not enough memory" : sqlite3_errmsg(cluster->db));
-	sqlite3_set_authorizer(cluster->db, forbid_files, NULL);
+	sqlite3_set_authorizer(cluster->db, endpoint_forbid_files, NULL);
 	if (sqlite3_exec(cluster->db, "PRAGMA query_only = ON", NULL, NULL, NULL) != SQLITE_OK)
 		return cli_fail(EXIT_FAILED, "not enough memory");
 	asking.session.rules.columns = cli_columns(STDOUT_FILENO);

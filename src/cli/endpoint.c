@@ -80,11 +80,7 @@ static int open_recording(const char *path, bool may_write, struct endpoint *to)
 	return r < 0 ? fail_recording(r, path) : EXIT_OK;
 }
 
-/*
- * A writable in-memory connection could create or change an attached file, so deny ATTACH. A connection to a recording
- * may attach existing files, read-only.
- */
-static int forbid_files(void *data, int action, const char *name, const char *b, const char *c, const char *d)
+int endpoint_forbid_files(void *data, int action, const char *name, const char *b, const char *c, const char *d)
 {
 	(void)data;
 	(void)b;
@@ -101,7 +97,7 @@ static int open_many(const char *const *paths, size_t n, struct endpoint *to)
 	r = multi_db_open(paths, n, &to->db, &to->multi_db, &failed);
 	if (r < 0)
 		return fail_recording(r, paths[failed]);
-	sqlite3_set_authorizer(to->db, forbid_files, NULL);
+	sqlite3_set_authorizer(to->db, endpoint_forbid_files, NULL);
 	snprintf(to->title, sizeof to->title, "%zu recordings", n);
 	return EXIT_OK;
 }
@@ -151,7 +147,7 @@ static int open_process(const char *word, struct endpoint *to)
 	if (r < 0)
 		return cli_fail(cli_status(r), "process %ld cannot be queried: %s", id,
 				r == -EINVAL ? sqlite3_errmsg(to->db) : strerror(-r));
-	sqlite3_set_authorizer(to->db, forbid_files, NULL);
+	sqlite3_set_authorizer(to->db, endpoint_forbid_files, NULL);
 	make_title(options.pid, to->title, sizeof to->title);
 	if (live_has_ended(to->live)) {
 		snprintf(to->title, sizeof to->title, "process %ld, which has ended", id);

@@ -28,6 +28,12 @@ int endpoint_open(const char *const *words, size_t n, bool may_write, struct end
 
 void endpoint_close(struct endpoint *endpoint);
 
+/*
+ * endpoint_forbid_files - an authorizer of SQLite: a writable in-memory connection could create or change an attached
+ * file, so deny ATTACH. A connection to a recording may attach existing files, read-only.
+ */
+int endpoint_forbid_files(void *data, int action, const char *name, const char *b, const char *c, const char *d);
+
 /* endpoint_finish - close it, also a changed one, and report errors. Returns an exit status. */
 int endpoint_finish(struct endpoint *endpoint, int status);
 

@@ -236,6 +236,7 @@ struct tree_stack {
 struct tree_class {
 	uint32_t n_stacks;
 	uint32_t first; /* stack: its lowest rank */
+	uint32_t start; /* its stacks are n_stacks of by_class from here on */
 };
 
 struct cluster_tree {
@@ -245,6 +246,7 @@ struct cluster_tree {
 	struct tree_stack *stacks; /* by rank and thread */
 	size_t n_stacks, stacks_allocated;
 	uint32_t *order;            /* stacks, those of each node side by side */
+	uint32_t *by_class;         /* stacks, those of each class side by side, by rank */
 	struct tree_class *classes; /* fewest stacks first */
 	size_t n_classes, classes_allocated;
 	struct id_map by_place;     /* node by parent and frame */

@@ -183,6 +183,26 @@ static int sort_classes(struct cluster_tree *tree)
 	return 0;
 }
 
+static int arrange_classes(struct cluster_tree *tree)
+{
+	CLEANUP(freep) uint32_t *filled = calloc(tree->n_classes + 1, sizeof *filled);
+	uint32_t next = 0;
+
+	tree->by_class = calloc(tree->n_stacks + 1, sizeof *tree->by_class);
+	if (!filled || !tree->by_class)
+		return -ENOMEM;
+	for (size_t i = 0; i < tree->n_classes; i++) {
+		tree->classes[i].start = next;
+		next += tree->classes[i].n_stacks;
+	}
+	for (uint32_t i = 0; i < tree->n_stacks; i++) {
+		uint32_t class = tree->stacks[i].class;
+
+		tree->by_class[tree->classes[class].start + filled[class]++] = i;
+	}
+	return 0;
+}
+
 /* ---- Completion ---- */
 
 /* Count stacks; in @lowest the first of each node. */
@@ -278,7 +298,9 @@ static int complete(struct cluster_tree *tree)
 	r = chain(tree, lowest);
 	if (r >= 0)
 		r = arrange(tree);
-	return r < 0 ? r : sort_classes(tree);
+	if (r >= 0)
+		r = sort_classes(tree);
+	return r < 0 ? r : arrange_classes(tree);
 }
 
 static int add_stack(struct cluster_tree *tree, uint32_t rank, uint32_t thread, const struct tree_options *options)
@@ -329,6 +351,7 @@ void cluster_tree_done(struct cluster_tree *tree)
 	free(tree->nodes);
 	free(tree->stacks);
 	free(tree->order);
+	free(tree->by_class);
 	free(tree->classes);
 	id_map_done(&tree->by_place);
 	interner_done(&tree->class_keys);

@@ -136,23 +136,19 @@ static void put_place(const struct page *page, const struct tree_stack *stack)
 	}
 }
 
-static void put_members(const struct page *page, uint32_t class_index)
+static void put_members(const struct page *page, const struct tree_class *class)
 {
-	unsigned n = 0;
-
-	for (size_t i = 0; i < page->tree->n_stacks; i++) {
-		const struct tree_stack *stack = &page->tree->stacks[i];
+	for (uint32_t i = 0; i < class->n_stacks; i++) {
+		const struct tree_stack *stack = &page->tree->stacks[page->tree->by_class[class->start + i]];
 		const struct cluster_rank *rank = &page->cluster->ranks[stack->rank];
 
-		if (stack->class != class_index)
-			continue;
-		fprintf(page->out, "%spid %d", n++ > 0 ? ", " : "  (", (int)rank->pid);
+		fprintf(page->out, "%spid %d", i > 0 ? ", " : "  (", (int)rank->pid);
 		if (rank->threads[stack->thread].tid != rank->pid)
 			fprintf(page->out, " thread %d", (int)rank->threads[stack->thread].tid);
 		fputs(" on ", page->out);
 		put(page, cluster_host_label(&page->cluster->hosts[rank->host]));
 	}
-	fputs(n > 0 ? ")" : "", page->out);
+	fputc(')', page->out);
 }
 
 static int put_class(const struct page *page, uint32_t index)
@@ -167,7 +163,7 @@ static int put_class(const struct page *page, uint32_t index)
 	if (class->n_stacks > 1)
 		fprintf(page->out, ": %" PRIu32 " alike", class->n_stacks);
 	if (class->n_stacks <= MAX_NAMED)
-		put_members(page, index);
+		put_members(page, class);
 	fputs("\n      ", page->out);
 	put_place(page, &page->tree->stacks[class->first]);
 	fputc('\n', page->out);

@@ -103,15 +103,9 @@ char *tree_node_ranks(const struct cluster_tree *tree, uint32_t node)
 
 char *tree_class_ranks(const struct cluster_tree *tree, uint32_t class_index)
 {
-	uint32_t n_stacks = tree->classes[class_index].n_stacks, n = 0;
-	CLEANUP(freep) uint32_t *stacks = calloc(n_stacks + 1, sizeof *stacks);
+	const struct tree_class *class = &tree->classes[class_index];
 
-	if (!stacks)
-		return NULL;
-	for (uint32_t i = 0; i < tree->n_stacks && n < n_stacks; i++)
-		if (tree->stacks[i].class == class_index)
-			stacks[n++] = i;
-	return text_of(tree, stacks, n);
+	return text_of(tree, tree->by_class + class->start, class->n_stacks);
 }
 
 /* The world size that a job's ranks agree on: the largest; 0: none says. */
