@@ -4,6 +4,7 @@
  * Each command is a process group of its own. Its deadline kills the group: ssh and what it has started locally end,
  * and a killed reader lets go of the process it has stopped. A command has ended when its outputs are closed and it is
  * reaped; a grandchild that keeps a pipe open lasts until the deadline, and the result of the command counts.
+ * A Ctrl-C at the terminal does not reach groups of their own: a signal that ends this process ends them first.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,6 +38,7 @@ struct runner {
 	struct pollfd *polls;
 	size_t n_running;
 	uint64_t end_ns; /* of all; 0: none */
+	int signals;     /* readable: a signal wants to end this process */
 };
 
 /* ---- Start ---- */
@@ -230,12 +233,13 @@ static int wait_for_some(struct runner *runner)
 		next = MIN(next, running->deadline_ns);
 		reaps |= running->fds[0] < 0 && running->fds[1] < 0;
 	}
+	runner->polls[2 * runner->n_running] = (struct pollfd){ .fd = runner->signals, .events = POLLIN };
 	timeout = next <= now ? 0 : (int)MIN((next - now) / 1000000 + 1, (uint64_t)60000);
 	if (reaps)
 		timeout = MIN(timeout, REAP_MS);
-	if (poll(runner->polls, 2 * runner->n_running, timeout) < 0 && errno != EINTR)
+	if (poll(runner->polls, 2 * runner->n_running + 1, timeout) < 0 && errno != EINTR)
 		return -errno;
-	return 0;
+	return runner->polls[2 * runner->n_running].revents != 0 ? -EINTR : 0;
 }
 
 static void look(struct runner *runner)
@@ -268,28 +272,52 @@ static void begin(struct runner *runner, struct command *command)
 		runner->options->ended(runner->options->data, command);
 }
 
+static int run_all(struct runner *runner, struct command *commands, size_t n, size_t n_at_once)
+{
+	size_t next = 0;
+	int r = 0;
+
+	while (r >= 0 && (next < n || runner->n_running > 0)) {
+		while (next < n && runner->n_running < n_at_once)
+			begin(runner, &commands[next++]);
+		if (runner->n_running == 0)
+			continue;
+		r = wait_for_some(runner);
+		if (r >= 0)
+			look(runner);
+	}
+	while (runner->n_running > 0) {
+		stop(&runner->running[0], r);
+		remove_running(runner, 0);
+	}
+	return r;
+}
+
 int commands_run(struct command *commands, size_t n, const struct commands_options *options)
 {
-	size_t n_at_once = MAX(options->n_at_once, 1), next = 0;
+	size_t n_at_once = MAX(options->n_at_once, 1);
 	CLEANUP(freep) struct running *running = calloc(n_at_once, sizeof *running);
-	CLEANUP(freep) struct pollfd *polls = calloc(2 * n_at_once, sizeof *polls);
+	CLEANUP(freep) struct pollfd *polls = calloc(2 * n_at_once + 1, sizeof *polls);
+	CLEANUP(closep) int signals = -1;
 	struct runner runner = { .options = options, .running = running, .polls = polls };
-	int r = running && polls ? 0 : -ENOMEM;
+	sigset_t deadly, before;
+	int r;
 
+	if (!running || !polls)
+		return -ENOMEM;
+	sigemptyset(&deadly);
+	sigaddset(&deadly, SIGINT);
+	sigaddset(&deadly, SIGTERM);
+	sigaddset(&deadly, SIGHUP);
+	signals = signalfd(-1, &deadly, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (signals < 0)
+		return -errno;
+	runner.signals = signals;
 	runner.end_ns = options->all_ns > 0 ? monotonic_ns() + options->all_ns : 0;
-	while (r >= 0 && (next < n || runner.n_running > 0)) {
-		while (next < n && runner.n_running < n_at_once)
-			begin(&runner, &commands[next++]);
-		if (runner.n_running == 0)
-			continue;
-		r = wait_for_some(&runner);
-		if (r >= 0)
-			look(&runner);
-	}
-	while (runner.n_running > 0) {
-		stop(&runner.running[0], r);
-		remove_running(&runner, 0);
-	}
+	pthread_sigmask(SIG_BLOCK, &deadly, &before);
+	r = run_all(&runner, commands, n, n_at_once);
+	/* Nobody has read the signal: it ends this process now. */
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return r;
 }
 

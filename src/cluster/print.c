@@ -13,13 +13,14 @@
 #include "base/util.h"
 #include "src/cluster/private.h"
 
-enum { MAX_NAMED = 4, MAX_INDENT = 60, INDENT = 2 };
+enum { MAX_NAMED = 4, FIRST_CLASSES = 20, LAST_CLASSES = 4, MAX_INDENT = 60, INDENT = 2 };
 
 struct page {
 	FILE *out;
 	const struct cluster *cluster;
 	const struct cluster_tree *tree;
 	const char *head, *plain; /* terminal sequences */
+	bool whole;               /* however many classes there are */
 };
 
 static void put(const struct page *page, const char *text)
@@ -141,10 +142,11 @@ static void put_members(const struct page *page, const struct tree_class *class)
 	for (uint32_t i = 0; i < class->n_stacks; i++) {
 		const struct tree_stack *stack = &page->tree->stacks[page->tree->by_class[class->start + i]];
 		const struct cluster_rank *rank = &page->cluster->ranks[stack->rank];
+		pid_t tid = rank->threads[stack->thread].tid;
 
 		fprintf(page->out, "%spid %d", i > 0 ? ", " : "  (", (int)rank->pid);
-		if (rank->threads[stack->thread].tid != rank->pid)
-			fprintf(page->out, " thread %d", (int)rank->threads[stack->thread].tid);
+		if (tid > 0 && tid != rank->pid)
+			fprintf(page->out, " thread %d", (int)tid);
 		fputs(" on ", page->out);
 		put(page, cluster_host_label(&page->cluster->hosts[rank->host]));
 	}
@@ -170,6 +172,14 @@ static int put_class(const struct page *page, uint32_t index)
 	return 0;
 }
 
+/* Of very many classes, as of a job that runs, the smallest and the largest. */
+static bool is_shown(const struct page *page, uint32_t index)
+{
+	size_t n = page->tree->n_classes;
+
+	return page->whole || n <= FIRST_CLASSES + LAST_CLASSES || index < FIRST_CLASSES || index >= n - LAST_CLASSES;
+}
+
 static int put_classes(const struct page *page)
 {
 	size_t n = page->tree->n_classes;
@@ -178,7 +188,11 @@ static int put_classes(const struct page *page)
 	fprintf(page->out, "\n%zu %s of equal stacks%s:\n", n, n == 1 ? "class" : "classes",
 		n > 1 ? ", the odd ones first" : "");
 	for (uint32_t i = 0; r >= 0 && i < n; i++)
-		r = put_class(page, i);
+		if (is_shown(page, i))
+			r = put_class(page, i);
+		else if (i == FIRST_CLASSES)
+			fprintf(page->out, "  %zu more classes; --all-frames shows them\n",
+				n - FIRST_CLASSES - LAST_CLASSES);
 	return r;
 }
 
@@ -245,7 +259,8 @@ static int put_verdict(const struct page *page)
 	put_call(page, &call);
 	fputs(n == 1 ? "; no rank that was read is elsewhere\n" : "\n", page->out);
 	for (uint32_t i = 0; r >= 0 && i + 1 < n; i++)
-		r = put_one_elsewhere(page, i, &call);
+		if (is_shown(page, i))
+			r = put_one_elsewhere(page, i, &call);
 	return r;
 }
 
@@ -399,7 +414,7 @@ static int put_job(struct page *page, const struct tree_options *options, bool e
 int cluster_print(const struct cluster *cluster, const struct tree_options *options, bool colour, bool expects_all,
 		  FILE *out)
 {
-	struct page page = { out, cluster, NULL, colour ? "\033[1m" : "", colour ? "\033[0m" : "" };
+	struct page page = { out, cluster, NULL, colour ? "\033[1m" : "", colour ? "\033[0m" : "", options->whole };
 	struct tree_options of_job = *options;
 	CLEANUP(freep) const char *const *jobs = NULL;
 	size_t n_jobs;

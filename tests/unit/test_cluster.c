@@ -9,7 +9,9 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <stdlib.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -214,6 +216,33 @@ static void numbers_out_of_range_are_unknown(void **state)
 	cluster_done(&cluster);
 }
 
+static void of_many_classes_the_smallest_and_the_largest_are_shown(void **state)
+{
+	struct tree_options options = { 0 }, whole = { .whole = true };
+	CLEANUP(freep) char *text = NULL, *all = NULL, *document = NULL;
+	struct cluster cluster = { 0 };
+	size_t n_bytes;
+	FILE *out = open_memstream(&document, &n_bytes);
+
+	(void)state;
+	assert_non_null(out);
+	fputs("{\"probing_cluster\":1,\"hosts\":[{\"host\":\"a\",\"ranks\":[", out);
+	for (int i = 0; i < 30; i++)
+		fprintf(out,
+			"%s{\"rank\":%d,\"pid\":%d,\"status\":\"read\",\"threads\":[{\"frames\":[{\"kind\":\"python\",\"function\":"
+			"\"f\",\"file\":\"x.py\",\"line\":%d}]}]}",
+			i > 0 ? "," : "", i, i + 1, i + 1);
+	fputs("]}]}", out);
+	assert_int_equal(fclose(out), 0);
+	read_document(&cluster, document);
+	text = print(&cluster, &options);
+	assert_non_null(
+		strstr(text, "(x.py:20)\n  6 more classes; --all-frames shows them\n  rank 26  (pid 27 on a)\n"));
+	all = print(&cluster, &whole);
+	assert_null(strstr(all, "more classes"));
+	cluster_done(&cluster);
+}
+
 /* ---- Comparison ---- */
 
 /* Against sums of binomial coefficients in whole numbers. */
@@ -356,6 +385,42 @@ static void commands_that_never_began_are_too_slow(void **state)
 	commands_done(commands, N_ELEMENTS(commands));
 }
 
+/* Ends by SIGTERM while its command runs. @tell: receives the command's PID as text. */
+static void run_until_the_end(int tell)
+{
+	char text[64];
+	char *slow[] = { "sh", "-c", text, NULL };
+	struct command command = { slow };
+	struct commands_options options = { .n_at_once = 1, .each_ns = 20000000000, .max_bytes = 10 };
+
+	snprintf(text, sizeof text, "echo $$ >&%d; exec sleep 20", tell);
+	(void)commands_run(&command, 1, &options);
+	_exit(99);
+}
+
+static void a_signal_ends_the_commands_first(void **state)
+{
+	char text[16] = "";
+	int ends[2], status;
+	pid_t child, command;
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		run_until_the_end(ends[1]);
+	assert_true(read(ends[0], text, sizeof text - 1) > 0);
+	command = (pid_t)strtol(text, NULL, 10);
+	assert_int_equal(kill(command, 0), 0);
+	assert_int_equal(kill(child, SIGTERM), 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+	assert_int_equal(kill(command, 0), -1);
+	close(ends[0]);
+	close(ends[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -366,10 +431,12 @@ int main(void)
 		cmocka_unit_test(a_profile_has_a_sample_for_each_stack),
 		cmocka_unit_test(foreign_documents_are_refused),
 		cmocka_unit_test(numbers_out_of_range_are_unknown),
+		cmocka_unit_test(of_many_classes_the_smallest_and_the_largest_are_shown),
 		cmocka_unit_test(fishers_test_is_exact),
 		cmocka_unit_test(the_rank_that_differs_is_named_with_what_it_does),
 		cmocka_unit_test(equal_ranks_do_not_differ),
 		cmocka_unit_test(commands_end_at_their_deadline),
+		cmocka_unit_test(a_signal_ends_the_commands_first),
 		cmocka_unit_test(commands_that_never_began_are_too_slow),
 	};
 
