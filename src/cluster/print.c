@@ -57,24 +57,42 @@ static void put_whose(const struct page *page, const struct cluster_rank *rank)
 
 /* ---- What is missing ---- */
 
-static void put_host_problems(const struct page *page)
+/* What is to be said about a host, "" nothing. */
+static void describe_host(const struct cluster_host *host, size_t n_ranks, char *to, size_t n_bytes)
 {
-	for (size_t i = 0; i < page->cluster->n_hosts; i++) {
-		const struct cluster_host *host = &page->cluster->hosts[i];
+	to[0] = '\0';
+	if (host->problem)
+		snprintf(to, n_bytes, "%s", host->problem);
+	else if (host->n_hidden > 0)
+		snprintf(to, n_bytes,
+			 "%zu Python process%s may not be read, and may be ranks: run probing there as root",
+			 host->n_hidden, host->n_hidden > 1 ? "es" : "");
+	else if (n_ranks == 0)
+		snprintf(to, n_bytes, "no rank was found there");
+}
 
-		if (!host->problem && host->n_hidden == 0)
+static int put_host_problems(const struct page *page)
+{
+	const struct cluster *cluster = page->cluster;
+	CLEANUP(freep) size_t *n_ranks = calloc(cluster->n_hosts + 1, sizeof *n_ranks);
+
+	if (!n_ranks)
+		return -ENOMEM;
+	for (size_t i = 0; i < cluster->n_ranks; i++)
+		n_ranks[cluster->ranks[i].host]++;
+	for (size_t i = 0; i < cluster->n_hosts; i++) {
+		char text[CLUSTER_MAX_TEXT];
+
+		describe_host(&cluster->hosts[i], n_ranks[i], text, sizeof text);
+		if (!text[0])
 			continue;
 		fputs("host ", page->out);
-		put_head(page, cluster_host_label(host));
+		put_head(page, cluster_host_label(&cluster->hosts[i]));
 		fputs(": ", page->out);
-		if (host->problem)
-			put(page, host->problem);
-		else
-			fprintf(page->out,
-				"%zu Python process%s may not be read, and may be ranks: run probing there as root",
-				host->n_hidden, host->n_hidden > 1 ? "es" : "");
+		put(page, text);
 		fputc('\n', page->out);
 	}
+	return 0;
 }
 
 static void put_rank_problems(const struct page *page, const char *job)
@@ -214,19 +232,25 @@ static bool is_same_call(const struct stack_place *a, const struct stack_place *
 
 static int put_one_elsewhere(const struct page *page, uint32_t index, const struct stack_place *call)
 {
-	const struct tree_stack *first = &page->tree->stacks[page->tree->classes[index].first];
+	const struct cluster_tree *tree = page->tree;
+	const struct tree_stack *first = &tree->stacks[tree->classes[index].first];
 	CLEANUP(freep) char *ranks = NULL;
 	struct stack_place place;
+	bool is_there;
 
-	tree_place(page->tree, first, &place);
-	if (is_same_call(&place, call))
+	tree_place(tree, first, &place);
+	is_there = is_same_call(&place, call);
+	if (is_there && tree->cluster->ranks[first->rank].threads[first->thread].state != 'T')
 		return 0;
-	ranks = tree_class_ranks(page->tree, index);
+	ranks = tree_class_ranks(tree, index);
 	if (!ranks)
 		return -ENOMEM;
 	fputs("  ", page->out);
 	put_head(page, ranks);
-	fputs(place.collective ? ": in another one: " : ": not there, but in ", page->out);
+	fputs(is_there           ? ": there, too: "
+	      : place.collective ? ": in another one: "
+				 : ": not there, but in ",
+	      page->out);
 	put_place(page, first);
 	fputc('\n', page->out);
 	return 0;
@@ -422,7 +446,7 @@ int cluster_print(const struct cluster *cluster, const struct tree_options *opti
 
 	if (r < 0)
 		return r;
-	put_host_problems(&page);
+	r = put_host_problems(&page);
 	for (size_t i = 0; r >= 0 && i < n_jobs; i++) {
 		if (options->job && strcmp(options->job, jobs[i]) != 0)
 			continue;

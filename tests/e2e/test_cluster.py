@@ -310,10 +310,10 @@ class Hosts(t.Case):
                 return done, file.read()
 
     def test_each_failure_is_a_line(self):
-        done, _ = self.ask("4003,4004,silent,refused,old,noise", "--host-timeout", "4s", check=t.OK)
+        done, _ = self.ask("4003,4004,4999,silent,refused,old,noise", "--host-timeout", "4s", check=t.OK)
         for line in ("host refused: Permission denied (publickey).", "host silent: no answer in time",
                      "host old: its probing is of another version, with another format: install this one's there",
-                     "host noise: its answer is no document of probing cluster"):
+                     "host 4999: no rank was found there", "host noise: its answer is no document of probing cluster"):
             self.assertIn(line + "\n", done.stdout)
         self.assertIn("Job 4003: 2 of 5 ranks read\nranks 2-4: missing", done.stdout)
         self.assertRegex(done.stdout, r"rank 2  \(pid \d+ on 4004\)\n      load_batch")

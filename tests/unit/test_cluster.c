@@ -136,6 +136,26 @@ static void the_odd_one_comes_first_and_ranks_are_ranges(void **state)
 	cluster_done(&cluster);
 }
 
+/* It is where the others are, and never arrives. */
+static void a_stopped_rank_is_named_although_it_is_in_the_same_call(void **state)
+{
+	static const char stopped[] =
+		"{\"rank\":2,\"job\":\"j\",\"pid\":12,\"status\":\"read\",\"threads\":[{\"tid\":12,\"state\":"
+		"\"T\",\"frames\":[" WAITS "]}]}";
+	struct tree_options options = { 0 };
+	struct cluster cluster = { 0 };
+	CLEANUP(freep) char *text = NULL, *document = NULL;
+
+	(void)state;
+	assert_true(asprintf(&document, DOCUMENT("%s," RANK("0", WAITS) "," RANK("1", WAITS)), stopped) > 0);
+	read_document(&cluster, document);
+	text = print(&cluster, &options);
+	assert_non_null(strstr(
+		text, "\nranks 0,1 are both in all_reduce, called by step  (train.py:5)\n"
+		      "  rank 2: there, too: step  (train.py:5), in all_reduce  (c10d.py:7); stopped by a signal\n"));
+	cluster_done(&cluster);
+}
+
 static void a_recursion_is_one_line_unless_all_frames_are_wanted(void **state)
 {
 #define DEEP FRAME("python", "walk", "/u/train.py", "4")
@@ -427,6 +447,7 @@ int main(void)
 		cmocka_unit_test(ranks_are_in_the_environment),
 		cmocka_unit_test(what_is_no_rank_is_none),
 		cmocka_unit_test(the_odd_one_comes_first_and_ranks_are_ranges),
+		cmocka_unit_test(a_stopped_rank_is_named_although_it_is_in_the_same_call),
 		cmocka_unit_test(a_recursion_is_one_line_unless_all_frames_are_wanted),
 		cmocka_unit_test(a_profile_has_a_sample_for_each_stack),
 		cmocka_unit_test(foreign_documents_are_refused),
