@@ -93,29 +93,35 @@ static const struct verb *find(const char *name)
 	return NULL;
 }
 
-/*
- * "probing 4242 cluster nodes": the job of a rank, or the descendants of a launcher. The words of the verb with the option
- * behind its name; NULL: no memory. Both are never freed: the process ends with the verb.
- */
-static char **with_target(pid_t pid, int argc, char **argv)
+/* "probing 4242 cluster nodes": the option for the job of a rank, or for the descendants of a launcher. NULL: no memory. */
+static char *option_of_target(pid_t pid)
 {
 	CLEANUP(freep) char *environment = NULL;
-	char **words = calloc((size_t)argc + 2, sizeof *words);
 	struct rank_identity identity;
 	size_t n_bytes = 0;
+	char *option;
 	int n;
 
-	if (!words)
-		return NULL;
 	if (proc_read(pid, "environ", MAX_ENVIRONMENT, &environment, &n_bytes) >= 0 &&
 	    rank_identify(environment, n_bytes, &identity) && identity.job[0])
-		n = asprintf(&words[1], "--job=%s", identity.job);
+		n = asprintf(&option, "--job=%s", identity.job);
 	else
-		n = asprintf(&words[1], "--launcher=%d", (int)pid);
+		n = asprintf(&option, "--launcher=%d", (int)pid);
+	return n < 0 ? NULL : option;
+}
+
+static int run_with_target(const struct verb *verb, pid_t target, int argc, char **argv)
+{
+	CLEANUP(freep) char *option = option_of_target(target);
+	CLEANUP(freep) char **words = calloc((size_t)argc + 2, sizeof *words);
+
+	if (!option || !words)
+		return cli_fail(EXIT_FAILED, "not enough memory");
 	words[0] = argv[0];
+	words[1] = option;
 	for (int i = 1; i < argc; i++)
 		words[i + 1] = argv[i];
-	return n < 0 ? NULL : words;
+	return verb->run(argc + 1, words);
 }
 
 static int run_cluster(int argc, char **argv)
@@ -136,13 +142,7 @@ static int run_cluster(int argc, char **argv)
 	argc -= options.first;
 	argv += options.first;
 	argv[0] = name;
-	if (target > 0) {
-		argv = with_target(target, argc, argv);
-		if (!argv)
-			return cli_fail(EXIT_FAILED, "not enough memory");
-		argc++;
-	}
-	return verb->run(argc, argv);
+	return target > 0 ? run_with_target(verb, target, argc, argv) : verb->run(argc, argv);
 }
 
 const struct verb verb_cluster = {

@@ -25,6 +25,7 @@ enum {
 	CLUSTER_MAX_RANKS = 1 << 16,   /* of all hosts together */
 	CLUSTER_MAX_THREADS = 1 << 14, /* of a rank */
 	CLUSTER_MAX_FRAMES = 4096,     /* of a thread */
+	CLUSTER_MAX_NUMBER = 1 << 24,  /* of a rank; larger ones are unknown */
 	CLUSTER_MAX_TABLES = 64,       /* of a rank */
 	CLUSTER_MAX_COLUMNS = 256,     /* of a table */
 	CLUSTER_MAX_TEXT = 4096,       /* bytes of any text of a document; longer ones are cut */

@@ -10,8 +10,6 @@
 #include "base/util.h"
 #include "src/cluster/cluster.h"
 
-enum { MAX_NUMBER = 1 << 24 };
-
 struct environment {
 	const char *bytes;
 	size_t n;
@@ -62,7 +60,7 @@ static int64_t number_of(const struct environment *environment, const char *name
 	if (!value || !value[0] || value[strspn(value, "0123456789")] != '\0')
 		return -1;
 	number = strtol(value, &end, 10);
-	return number < MAX_NUMBER ? number : -1;
+	return number <= CLUSTER_MAX_NUMBER ? number : -1;
 }
 
 static void name_job(const struct environment *environment, const struct source *source, char *to, size_t n_bytes)
