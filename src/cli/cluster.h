@@ -5,13 +5,16 @@
 
 #include "src/cli/cli.h"
 
-extern const struct verb cluster_verb_backtrace;
+/* All of them, NULL at the end; one without a summary is for probing itself, and in no list. */
+extern const struct verb *const cluster_verbs[];
+
 extern const struct verb cluster_verb_attach;
+extern const struct verb cluster_verb_backtrace;
 extern const struct verb cluster_verb_flamegraph;
 extern const struct verb cluster_verb_nodes;
 extern const struct verb cluster_verb_query;
 extern const struct verb cluster_verb_record;
 extern const struct verb cluster_verb_report;
-extern const struct verb cluster_verb_rows; /* for probing itself: without a summary, it is in no list */
+extern const struct verb cluster_verb_rows;
 
 #endif

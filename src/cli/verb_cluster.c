@@ -10,10 +10,9 @@
 #include "src/cli/endpoint.h"
 #include "src/cluster/cluster.h"
 
-static const struct verb *const cluster_verbs[] = { &cluster_verb_backtrace,  &cluster_verb_nodes,
-						    &cluster_verb_query,      &cluster_verb_report,
-						    &cluster_verb_attach,     &cluster_verb_record,
-						    &cluster_verb_flamegraph, &cluster_verb_rows };
+const struct verb *const cluster_verbs[] = { &cluster_verb_backtrace,  &cluster_verb_nodes,  &cluster_verb_query,
+					     &cluster_verb_report,     &cluster_verb_attach, &cluster_verb_record,
+					     &cluster_verb_flamegraph, &cluster_verb_rows,   NULL };
 
 enum { MAX_ENVIRONMENT = 1 << 20 };
 
@@ -52,7 +51,7 @@ static char *filter_help(int key, const char *text, void *input)
 	if (!out)
 		return NULL;
 	fputs("Verbs:\n", out);
-	for (size_t i = 0; i < N_ELEMENTS(cluster_verbs); i++)
+	for (size_t i = 0; cluster_verbs[i]; i++)
 		if (cluster_verbs[i]->summary)
 			fprintf(out, "  %-12s %s\n", cluster_verbs[i]->name, cluster_verbs[i]->summary);
 	fprintf(out, "\n%s", text);
@@ -64,7 +63,7 @@ static char *filter_help(int key, const char *text, void *input)
 
 static const struct argp argp = {
 	.parser = parse,
-	.args_doc = "VERB ...",
+	.args_doc = "CLUSTER-VERB ...",
 	.doc = "Look at all ranks of a distributed job at once, on this machine or on many by ssh. Ranks are found by the "
 	       "variables that torchrun, Slurm, MPI and Kubernetes set.\v"
 	       "Examples:\n"
@@ -73,13 +72,13 @@ static const struct argp argp = {
 	       "  probing cluster nodes\n"
 	       "  probing cluster query 'SELECT rank, rss_mb FROM memory_usage'\n"
 	       "\n"
-	       "probing cluster VERB --help explains a verb.",
+	       "probing cluster CLUSTER-VERB --help explains one of them.",
 	.help_filter = filter_help,
 };
 
 static const struct verb *find(const char *name)
 {
-	for (size_t i = 0; i < N_ELEMENTS(cluster_verbs); i++) {
+	for (size_t i = 0; cluster_verbs[i]; i++) {
 		const char *aliases = cluster_verbs[i]->aliases ? cluster_verbs[i]->aliases : "";
 
 		if (strcmp(cluster_verbs[i]->name, name) == 0)

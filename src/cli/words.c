@@ -16,6 +16,7 @@
 #include "src/capture/capture.h"
 #include "src/catalogue/catalogue.h"
 #include "src/cli/cli.h"
+#include "src/cli/cluster.h"
 #include "src/export/export.h"
 #include "src/store/store.h"
 
@@ -37,6 +38,14 @@ static int put_verbs(FILE *out)
 {
 	for (size_t i = 0; verbs[i]; i++)
 		put(out, verbs[i]->name, verbs[i]->summary);
+	return 0;
+}
+
+static int put_cluster_verbs(FILE *out)
+{
+	for (size_t i = 0; cluster_verbs[i]; i++)
+		if (cluster_verbs[i]->summary)
+			put(out, cluster_verbs[i]->name, cluster_verbs[i]->summary);
 	return 0;
 }
 
@@ -160,8 +169,10 @@ static const struct {
 	const char *kind;
 	int (*put)(FILE *out);
 } kinds[] = {
-	{ "verbs", put_verbs },     { "pids", put_pids },           { "names", put_names },   { "events", put_events },
-	{ "formats", put_formats }, { "functions", put_functions }, { "tables", put_tables },
+	{ "verbs", put_verbs },     { "pids", put_pids },
+	{ "names", put_names },     { "events", put_events },
+	{ "formats", put_formats }, { "functions", put_functions },
+	{ "tables", put_tables },   { "cluster-verbs", put_cluster_verbs },
 };
 
 int words_put(const char *kind, FILE *out)
@@ -186,9 +197,16 @@ static const struct {
 static const struct {
 	const char *part, *kind;
 } of_arguments[] = {
-	{ "PID", "pids" },        { "COMMAND", "commands" },     { "CMD", "commands" },
-	{ "VERB", "verbs" },      { "RECORDING", "recordings" }, { "BASE", "recordings" },
-	{ "FILE", "recordings" }, { "TABLE", "tables" },         { "FOLDER", "folders" },
+	{ "CLUSTER-VERB", "cluster-verbs" },
+	{ "PID", "pids" },
+	{ "COMMAND", "commands" },
+	{ "CMD", "commands" },
+	{ "VERB", "verbs" },
+	{ "RECORDING", "recordings" },
+	{ "BASE", "recordings" },
+	{ "FILE", "recordings" },
+	{ "TABLE", "tables" },
+	{ "FOLDER", "folders" },
 	{ "DIR", "folders" },
 };
 

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-/* words_put - @kind: "verbs", "pids", "names", "events", "formats", "functions", "tables". -ENOENT: no such kind, or no
+/* words_put - @kind: "verbs", "pids", "names", "events", "formats", "functions", "tables", "cluster-verbs". -ENOENT: no such kind, or no
  * words of it here. */
 int words_put(const char *kind, FILE *out);
 

@@ -88,6 +88,7 @@ class Completes:
     def test_verbs(self):
         self.assertEqual({"record", "report", "repl"}, self.offered("probing", "re"))
         self.assertEqual({"backtrace"}, self.offered("probing", "help", "ba"))
+        self.assertEqual({"record", "report"}, self.offered("probing", "cluster", "re"))
 
     def test_options(self):
         self.assertEqual({"--paused", "--pid"}, self.offered("probing", "record", "--p"))
