@@ -339,6 +339,27 @@ class Hosts(t.Case):
         self.assertEqual([("4003", 0), ("4003", 1), ("4004", 2), ("4004", 3), ("refused", None)],
                          sorted((node["addr"], node["rank"]) for node in nodes))
 
+    def test_a_command_without_a_shell(self):
+        rows, _ = query("SELECT DISTINCT host, rank FROM python.backtrace WHERE func = 'load_batch'", "--hosts", "x", "--ssh",
+                        "env HOST=%h", "--remote-probing", t.BINARY, "--job", "4004")
+        self.assertEqual([{"host": "x", "rank": AWAY}], rows)
+
+    def test_namespaces_as_machines(self):
+        t.need_root()
+        t.need_program("ip")
+        names = ["probing-%d-%s" % (os.getpid(), letter) for letter in "ab"]
+        if subprocess.run(["ip", "netns", "add", names[0]], capture_output=True).returncode != 0:
+            raise unittest.SkipTest("network namespaces cannot be made here")
+        self.addCleanup(subprocess.run, ["ip", "netns", "del", names[0]], check=True)
+        subprocess.run(["ip", "netns", "add", names[1]], check=True)
+        self.addCleanup(subprocess.run, ["ip", "netns", "del", names[1]], check=True)
+        # Both read the same processes at once: a thread has one tracer, and the other reads Python frames from memory.
+        done = backtrace("--hosts", ",".join(names), "--ssh", "ip netns exec", "--remote-probing", t.BINARY, "--job", "4004",
+                         "--no-native", check=t.OK)
+        for name in names:
+            self.assertRegex(done.stdout, r"pid \d+ on %s" % name)
+        self.assertRegex(done.stdout, r"  rank 2: 2 alike .*\n      load_batch")
+
     def test_a_file_of_hosts(self):
         with t.scratch():
             with open("hosts", "w", encoding="utf-8") as file:
