@@ -145,11 +145,11 @@ static int make_frame(struct kineto *kineto, const struct kineto_event *event, i
 	struct piece text = piece_of(kineto_text(kineto, event->name));
 
 	frame.name = text;
-	if ((event->kind == KINETO_PYTHON && text.at[0] != '<') || event->kind == KINETO_ANNOTATION)
-		frame.kind = FRAME_PYTHON;
 	if (event->kind == KINETO_PYTHON)
-		split_python(text, &frame);
-	else if (is_step(kineto, event)) /* one name for all steps, so that a flame graph adds them up */
+		frame.kind = split_python(text, &frame) || text.at[0] != '<' ? FRAME_PYTHON : FRAME_NATIVE;
+	else if (event->kind == KINETO_ANNOTATION)
+		frame.kind = FRAME_PYTHON;
+	if (is_step(kineto, event)) /* one name for all steps, so that a flame graph adds them up */
 		frame.name = piece_of(kineto_common_name(kineto, event->name));
 	return sink_frame(kineto->sink, &frame, ret);
 }

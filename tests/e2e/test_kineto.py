@@ -17,6 +17,7 @@ import make_kineto_corpus as kineto
 SAME_FOR_ALL_USERS = True
 
 CORPUS = os.path.join(t.ROOT, "fuzz", "corpus", "import_kineto")
+TRACES = os.path.join(t.ROOT, "fixtures", "traces")
 TRAINING = """
 import sys, torch
 from torch.profiler import ProfilerActivity, profile, record_function
@@ -156,6 +157,31 @@ class Kineto(t.Case):
                 last[one["tid"]] = max(last[one["tid"]], end)
             self.assertAlmostEqual(covered * 1000, sum(row["self"] for row in rows), delta=covered * 10)  # 1 %: what rounding lets overlap is cut
             self.assertTrue(any("aten::addmm" in stack and "forward_pass" in stack for stack in folded("out.db")))
+
+    def test_of_torch_2_with_stacks(self):
+        """A trace that fixtures/kineto_cuda.py --stack wrote with torch 2.14: Python functions around operations, steps, memory."""
+        path = os.path.join(TRACES, "torch-2.14-cpu-stack.json.gz")
+        self.imported(path)
+        with gzip.open(path, "rt") as file:
+            events = json.load(file)["traceEvents"]
+        stacks = folded("out.db")
+        self.assertTrue(any(stack.startswith("<module> (kineto_cuda.py);main (kineto_cuda.py);trace (kineto_cuda.py);ProfilerStep;"
+                                             "train (kineto_cuda.py);nn.Module: Sequential_0;_call_impl (module.py)")
+                            and stack.endswith(";aten::addmm") for stack in stacks), "\n".join(stacks))
+        sleep, = [stack for stack in stacks if stack.endswith("<built-in function sleep>")]
+        self.assertTrue(sleep.endswith("load;load (kineto_cuda.py);<built-in function sleep>"), sleep)
+        slept = sum(one["dur"] for one in events if one["ph"] == "X" and one["name"] == "<built-in function sleep>")
+        self.assertAlmostEqual(slept, stacks[sleep], delta=2)
+        whole = max(one["dur"] for one in events if one["ph"] == "X" and one.get("cat") == "python_function")
+        self.assertAlmostEqual(whole, sum(stacks.values()), delta=len(stacks))
+        steps = {int(one["name"].split("#")[1]): one["dur"] for one in events if one["name"].startswith("ProfilerStep#")}
+        self.assertEqual(steps, {row["number"]: row["duration_ns"] / 1e3 for row in
+                                 ask("out.db", "SELECT number, duration_ns FROM torch.steps")})
+        self.assertEqual([{"python": "torch/nn/modules/linear.py(130): forward", "n": 4}],
+                         ask("out.db", "SELECT python, count(*) AS n FROM torch.ops WHERE name = 'aten::linear' GROUP BY 1"))
+        self.assertEqual([{"n": sum(one["name"] == "[memory]" for one in events), "live": max(
+            one["args"]["Total Allocated"] for one in events if one["name"] == "[memory]")}],
+            ask("out.db", "SELECT count(*) AS n, max(allocated_bytes) AS live FROM torch.memory"))
 
     def refused(self, contents, *wanted, name="bad.json"):
         with open(name, "wb") as file:
