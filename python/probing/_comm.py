@@ -42,6 +42,13 @@ METHODS = {
     "reduce_scatter": ("reduce_scatter", ALL, 1),
     "_reduce_scatter_base": ("reduce_scatter_tensor", ALL, 1),
     "reduce_scatter_tensor_coalesced": ("reduce_scatter_tensor_coalesced", ALL, 1),
+    "all_gather_single": ("all_gather_single", ALL, 1),  # these names: torch 2.14
+    "all_gather_single_coalesced": ("all_gather_single_coalesced", ALL, 1),
+    "reduce_scatter_single": ("reduce_scatter_single", ALL, 1),
+    "reduce_scatter_single_coalesced": ("reduce_scatter_single_coalesced", ALL, 1),
+    "all_to_all_single": ("all_to_all_single", ALL, 1),
+    "gather_single": ("gather_single", TO_ROOT, 1),
+    "gather_into_tensor": ("gather_into_tensor", TO_ROOT, 1),
     "alltoall": ("all_to_all", ALL, 1),
     "alltoall_base": ("all_to_all_single", ALL, 1),
     "barrier": ("barrier", ALL, None),
@@ -202,7 +209,8 @@ class Comm(object):
         return Group(None if name is None else str(name), backend, rank, ranks, size)
 
     def place(self):
-        """(file, line, function, whether the caller gets a handle) of the innermost frame outside of torch."""
+        """(file, line, function, whether the caller gets a handle) of the innermost frame outside of torch. The outermost
+        function of torch.distributed tells: send() waits for its isend()."""
         frame, is_async, inner = sys._getframe(3), None, None
         while frame is not None:
             code = frame.f_code
@@ -211,7 +219,7 @@ class Comm(object):
                 return path, frame.f_lineno, code.co_name, bool(is_async)
             if path == _OWN and code.co_name == "forwarded":  # the reducer waits for sums when the backward pass ends
                 is_async = frame.f_locals.get("name") == "allreduce"
-            elif is_async is None and path.endswith("distributed_c10d.py") and not code.co_name.startswith("_"):
+            elif path.endswith("distributed_c10d.py") and not code.co_name.startswith("_"):
                 is_async = code.co_name in ("isend", "irecv", "batch_isend_irecv") or \
                     ("async_op" in code.co_varnames and frame.f_locals.get("async_op"))
             inner = inner or (path, frame.f_lineno, code.co_name)
