@@ -117,6 +117,9 @@ static inline bool kineto_is_on_gpu(enum kineto_kind kind)
 /* kineto_tree.c: order the events, find what is within what, and make stacks and samples. */
 int kineto_tree(struct kineto *kineto);
 
+/* kineto_segment_at - the first time of a thread that ends behind that moment, or the end of its times. */
+size_t kineto_segment_at(const struct kineto *kineto, const struct kineto_thread *thread, int64_t time_ns);
+
 /* kineto_rows.c: rows of gpu_* and torch_*. After kineto_tree(). */
 int kineto_rows(struct kineto *kineto);
 

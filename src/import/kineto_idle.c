@@ -74,21 +74,6 @@ static int add_part(struct parts *parts, const struct kineto_event *event, int64
 	return r;
 }
 
-static size_t first_segment(const struct kineto *kineto, const struct kineto_thread *thread, int64_t time_ns)
-{
-	size_t low = thread->first_segment, high = low + thread->n_segments;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (kineto->segments[middle].end_ns <= time_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 /* What a thread did from the start of the gap on. @ret_known: how much of it some event covers. */
 static int add_parts(const struct gap *gap, int64_t until_ns, struct parts *parts, int64_t *ret_known)
 {
@@ -98,7 +83,7 @@ static int add_parts(const struct gap *gap, int64_t until_ns, struct parts *part
 	int r = 0;
 
 	*ret_known = 0;
-	for (size_t i = first_segment(kineto, thread, gap->start_ns); i < end && r >= 0; i++) {
+	for (size_t i = kineto_segment_at(kineto, thread, gap->start_ns); i < end && r >= 0; i++) {
 		const struct kineto_segment *segment = &kineto->segments[i];
 		int64_t part = MIN(segment->end_ns, until_ns) - MAX(segment->start_ns, gap->start_ns);
 

@@ -31,19 +31,11 @@ static int64_t step_at(const struct kineto *kineto, int64_t time_ns)
 static const struct kineto_event *event_at(const struct kineto *kineto, const struct kineto_thread *thread,
 					   int64_t time_ns)
 {
-	size_t low = thread->first_segment, high = low + thread->n_segments;
+	size_t i = kineto_segment_at(kineto, thread, time_ns);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (kineto->segments[middle].end_ns <= time_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == thread->first_segment + thread->n_segments || kineto->segments[low].start_ns > time_ns)
+	if (i == thread->first_segment + thread->n_segments || kineto->segments[i].start_ns > time_ns)
 		return NULL;
-	return &kineto->events[kineto->segments[low].event];
+	return &kineto->events[kineto->segments[i].event];
 }
 
 static struct gpu_span span_of(const struct kineto *kineto, const struct kineto_event *event)

@@ -279,6 +279,21 @@ static int walk_thread(struct kineto *kineto, struct kineto_thread *thread)
 	return r;
 }
 
+size_t kineto_segment_at(const struct kineto *kineto, const struct kineto_thread *thread, int64_t time_ns)
+{
+	size_t low = thread->first_segment, high = low + thread->n_segments;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (kineto->segments[middle].end_ns <= time_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 /* ---- Work on GPUs ---- */
 
 static struct kineto_event *launch_of(const struct kineto *kineto, int64_t correlation)
