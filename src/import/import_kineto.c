@@ -37,7 +37,8 @@ enum {
 	GPU_FIRST_TID = 1 << 23, /* above PID_MAX_LIMIT of Linux (1 << 22), so no thread of the host has it */
 	LEGACY_PID = 1,
 };
-#define MAX_US 4e15 /* of a time since 1970: the year 2096 */
+#define MAX_US 4e15                               /* of a time since 1970: the year 2096 */
+#define MAX_SPAN_NS ((int64_t)900000000000000000) /* three decades */
 
 static int damaged(const struct kineto *kineto, const char *what)
 {
@@ -460,9 +461,9 @@ static int read_object(struct kineto *kineto, struct json_scan *scan)
 static void find_start(struct kineto *kineto)
 {
 	int64_t first = kineto->base_ns + kineto->first_ns, span = kineto->last_ns - kineto->first_ns;
-	const int64_t year_2001 = 1000000000000000000;
+	const int64_t year_2001 = 1000000000000000000, year_2096 = 4000000000000000000;
 
-	if (first > year_2001)
+	if (first > year_2001 && first < year_2096)
 		kineto->started_ns = (uint64_t)first;
 	else if (kineto->input->modified_ns > (uint64_t)span)
 		kineto->started_ns = kineto->input->modified_ns - (uint64_t)span;
@@ -543,6 +544,8 @@ static int read_trace(struct kineto *kineto, struct piece bytes)
 		r = damaged(kineto, "there is text behind its end");
 	if (r < 0)
 		return r;
+	if (kineto->last_ns - kineto->first_ns > MAX_SPAN_NS)
+		return damaged(kineto, "its events are decades apart");
 	find_start(kineto);
 	move_to_start(kineto);
 	strcpy(sink_run(kineto->sink)->event, "torch");

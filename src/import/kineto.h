@@ -24,13 +24,12 @@ struct kineto_event {
 	int64_t gpu_ns;                /* of an operation: work that it launched itself */
 	int64_t correlation, sequence; /* GPU_UNKNOWN: none */
 	int64_t stack;                 /* of the sink; 0: not yet */
-	uint32_t name,
-		text;    /* numbers of texts; text 0: none. Of an operation its shapes, of work on a GPU see details */
-	uint32_t thread; /* index into threads, of a GPU: a stream */
-	int32_t parent;  /* the event around it, of work on a GPU its launch; -1: none */
-	int32_t operation; /* the innermost operation or annotation around it; -1: none */
-	uint32_t python;   /* text of the innermost Python function, or its own; 0: none */
-	uint32_t detail;   /* index into details, of KINETO_KERNEL ... KINETO_MEMORY */
+	uint32_t name, text;           /* numbers of texts; of an operation its shapes, 0: unknown */
+	uint32_t thread;               /* index into threads, of a GPU: a stream */
+	int32_t parent;                /* the event around it, of work on a GPU its launch; -1: none */
+	int32_t operation;             /* the innermost operation or annotation around it; -1: none */
+	uint32_t python;               /* text of the innermost Python function, or its own; 0: none */
+	uint32_t detail;               /* index into details, of KINETO_KERNEL ... KINETO_MEMORY */
 	enum kineto_kind kind;
 };
 
@@ -38,7 +37,7 @@ struct kineto_thread {
 	int64_t pid, tid; /* of the file: of work on a GPU the device and the stream */
 	bool is_gpu;
 	pid_t sink_pid, sink_tid;
-	size_t first, n;                  /* its events, after kineto_order() */
+	size_t first, n;                  /* its events, in order of time */
 	size_t first_segment, n_segments; /* times with a known stack, in order */
 };
 

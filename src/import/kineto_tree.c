@@ -3,7 +3,8 @@
  * kineto_tree.c - finds what ran within what, and makes stacks and samples of it.
  *
  * Events of a thread nest by their times. Rounding lets some end a little after the event around them, or begin a little
- * before the end of the one before; they are cut, so that each moment of a thread belongs to one stack. A sample is a time in which the innermost event stays the same.
+ * before the end of the one before; they are cut, so that each moment of a thread belongs to one stack. A sample is a time
+ * in which the innermost event stays the same.
  * Work on a GPU has the stack of the call that launched it, and a frame of its own: a flame graph of the streams shows
  * which functions of the host caused it.
  */
@@ -48,7 +49,8 @@ static void order(struct kineto *kineto)
 {
 	for (size_t i = 0; i < kineto->n_events; i++)
 		kineto->events[i].parent = (int32_t)i;
-	qsort(kineto->events, kineto->n_events, sizeof *kineto->events, by_place);
+	if (kineto->n_events > 0)
+		qsort(kineto->events, kineto->n_events, sizeof *kineto->events, by_place);
 	for (size_t i = 0; i < kineto->n_events; i++) {
 		struct kineto_thread *thread = &kineto->threads[kineto->events[i].thread];
 
