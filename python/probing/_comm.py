@@ -67,6 +67,9 @@ REDUCER_METHODS = ("allreduce", "broadcast", "allgather", "reduce_scatter", "bar
 _OWN = (lambda: None).__code__.co_filename
 
 
+step_of = None  # of a trace of torch's modules: its step, for programs that do not call probing.step()
+
+
 def _say(sentence):
     if os.environ.get("PROBING_LOGLEVEL") in _rows._QUIET:
         return
@@ -226,6 +229,9 @@ class Comm(object):
             frame = frame.f_back
         return (inner or (None, None, None)) + (bool(is_async),)
 
+    def step(self):
+        return _rows._step if _rows._step is not None or step_of is None else step_of()
+
     def is_on_gpu(self, about, values):
         """Whether NCCL does it: the end is then the GPU's."""
         if about.backend is None or "nccl" not in about.backend:
@@ -273,7 +279,7 @@ class Comm(object):
             seq = next(about.n_calls)
         n_bytes = self.tensors_bytes(values[tensors]) if tensors is not None and len(values) > tensors else 0
         path, line, function, is_async = self.place()
-        return about, self.is_on_gpu(about, values), [op, src, dst, n_bytes, None, about.name, seq, own, about.world_size, path, line, function, _rows._step,
+        return about, self.is_on_gpu(about, values), [op, src, dst, n_bytes, None, about.name, seq, own, about.world_size, path, line, function, self.step(),
                        int(is_async), about.backend, next(self.numbers)]
 
     def wrap(self, method, old):

@@ -15,7 +15,7 @@ import threading
 import time
 import weakref
 
-from probing import _inside, _rows
+from probing import _comm, _inside, _rows
 from probing._inside import Refused
 
 ROWS = 20000
@@ -26,7 +26,7 @@ COLUMNS = {"step": int, "seq": int, "module": str, "stage": str, "allocated": fl
            "max_cached": float, "time_offset": float, "duration": float, "operation_name": str, "duration_ms": float,
            "local_step": int, "global_step": int, "rank": int}
 MB = 1e6
-_ALLOWED = "on, off, RATE[:LAYER_RATE], ordered:RATE or random:RATE, then ,backward=on|off ,sync=on|off ,exprs=VARIABLE@FUNCTION"
+_ALLOWED = "on, off, RATE[:LAYER_RATE], ordered:RATE or random:RATE, then ,backward=on|off ,sync=on|off ,comm=on|off ,exprs=VARIABLE@FUNCTION"
 
 
 # ---- Settings ----
@@ -40,11 +40,13 @@ class Settings(object):
     backward    backward passes, too
     sync        wait for the GPU before and after each module
     exprs       [(variable, function)] that are read at the end of each sampled step
+    comm        collectives and messages of torch.distributed (_comm.py), in all steps; by default unless the rate is 0
     """
 
     def __init__(self, spec="on"):
         self.spec = spec = spec.strip()
         self.rate, self.layer_rate, self.ordered, self.backward, self.sync, self.exprs = 1.0, 1.0, True, True, False, []
+        self.comm = None
         first, rest = True, []
         for word in spec.split(","):
             name, is_named, value = word.strip().partition("=")
@@ -52,7 +54,7 @@ class Settings(object):
                 self._expression(name)
             elif not is_named and first:
                 self._steps(name)
-            elif name in ("backward", "sync"):
+            elif name in ("backward", "sync", "comm"):
                 setattr(self, name, self._switch(name, value))
             elif name == "exprs":
                 for one in value.replace(";", "+").split("+"):
@@ -62,6 +64,12 @@ class Settings(object):
             first = False
         if rest:
             raise Refused("'%s' is not understood in probing.torch.profiling=%s: write %s" % (rest[0], spec, _ALLOWED))
+
+    def takes_comm(self):
+        return self.rate > 0 if self.comm is None else self.comm
+
+    def is_off(self):
+        return self.rate == 0 and not self.takes_comm()
 
     def _share(self, text):
         try:
@@ -689,6 +697,9 @@ class Trace(object):
         self.append(self.step, self.new_seq(), name, stage, None, None, None, None, began - self.step_began, now - began,
                     kind, (now - began) * 1e3, self.local_step, self.global_step, self.rank)
 
+    def current_step(self):
+        return self.step
+
     def take_step(self, number):
         """probing.step(): the program counts its steps itself."""
         try:
@@ -971,10 +982,18 @@ def _begin():
     settings, _wanted = _wanted, None
     if settings is None:
         return
+    if settings.takes_comm():
+        _comm.enable()
+    else:
+        _comm.disable()
+    if settings.rate == 0:
+        _stop_trace()
+        return
     if _trace is None:
         _trace = Trace(settings)
     _trace.settings = settings
     _rows._on_step = _trace.take_step
+    _comm.step_of = _trace.current_step
     if _trace.is_on:
         _trace.begin_step()
     else:
@@ -996,7 +1015,7 @@ def _await_torch():
 def start(spec="on"):
     """Trace torch from now on, or from its import on; "off" ends that. Refused: the text has no meaning."""
     settings = Settings(spec)
-    if settings.rate == 0:
+    if settings.is_off():
         stop()
     else:
         begin(settings)
@@ -1024,7 +1043,7 @@ def configure(key, text):
     settings = Settings(spec)
     if rate and settings.rate > 0:
         settings.rate = settings._share(rate)
-    if settings.rate == 0:
+    if settings.is_off():
         stop()
     else:
         begin(settings)
@@ -1045,7 +1064,13 @@ def stop(_=None):
     _wanted = None
     if _Finder in sys.meta_path:
         sys.meta_path.remove(_Finder)
+    _comm.disable()
+    _stop_trace()
+
+
+def _stop_trace():
     _rows._on_step = None
+    _comm.step_of = None
     if _trace is not None and _trace.is_on:
         _trace.stop()
 
@@ -1054,7 +1079,7 @@ def enable_torch_profiling(spec="on"):
     """Trace torch's modules, optimizers and data loaders: rows of python.torch_trace (docs/torch.md).
 
     spec  "on": each step; "0.05": 5 % of the steps; "0.05:0.5": and half of the modules in them; "ordered:0.1": every tenth
-          step; "random:0.1"; then ",backward=off", ",sync=on", ",exprs=loss@train"; "off"
+          step; "random:0.1"; then ",backward=off", ",sync=on", ",comm=off", ",exprs=loss@train"; "off"
 
     Without an agent in the process it does nothing. ValueError: the text has no meaning.
     """

@@ -14,6 +14,7 @@ import unittest
 
 import probing_test as p
 from test_agent import LIBRARY
+from test_start import StartCase
 
 FIXTURE = os.path.join(p.ROOT, "fixtures", "collectives.py")
 AS_TYPED = "SELECT src_rank, dst_rank, avg(latency_ms) FROM comm_metrics GROUP BY 1, 2"
@@ -31,14 +32,18 @@ class CommCase(unittest.TestCase):
     python = p.DEBIAN_PYTHON
 
     @classmethod
-    def environment(cls, folder, **more):
-        return dict(os.environ, RESULT=os.path.join(folder, "result"), GLOO_SOCKET_IFNAME="lo", OMP_NUM_THREADS="1",
-                    PROBING_DATA_DIR=folder, PYTHONDONTWRITEBYTECODE="1", MASTER_ADDR="127.0.0.1", **more)
+    def own_variables(cls, folder):
+        return {"RESULT": os.path.join(folder, "result"), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1",
+                "PROBING_DATA_DIR": folder, "MASTER_ADDR": "127.0.0.1"}
 
     @classmethod
-    def ranks(cls, folder, size, *arguments, spawn=False, agent=LIBRARY, timeout=90):
+    def environment(cls, folder, **more):
+        return dict(os.environ, PYTHONDONTWRITEBYTECODE="1", **cls.own_variables(folder), **more)
+
+    @classmethod
+    def ranks(cls, folder, size, *arguments, spawn=False, agent=LIBRARY, environment=None, timeout=90):
         """What each rank wrote."""
-        environment = cls.environment(folder, **({"AGENT": agent} if agent else {}))
+        environment = environment or cls.environment(folder, **({"AGENT": agent} if agent else {}))
         command = [cls.python, "-m", "torch.distributed.run", "-r", "2", "-t", "2", "--log_dir", folder, "--nnodes", "1",
                    "--nproc_per_node", str(size), "--rdzv_backend", "c10d", "--rdzv_endpoint", "127.0.0.1:0", FIXTURE]
         if spawn:
@@ -63,8 +68,9 @@ class CommCase(unittest.TestCase):
             os.chmod(folder, 0o700)
             yield folder
 
-    def sql(self, folder, pid, query):
-        done = p.probing("sql", pid, query, "-f", "json", check=p.OK, env=self.environment(folder))
+    @classmethod
+    def sql(cls, folder, pid, query):
+        done = p.probing("sql", pid, query, "-f", "json", check=p.OK, env=cls.environment(folder))
         return json.loads(done.stdout)
 
 
@@ -177,6 +183,44 @@ class Gloo(CommCase):
                 os.killpg(program.pid, signal.SIGKILL)
                 program.wait()
         self.assertEqual([("all_reduce", 14, "run")], [(row["op"], row["seq"], row["func"]) for row in rows])
+
+
+class Hook(StartCase):
+    """Switched on by PROBING_TORCH_PROFILING, as a user does it, with torchrun."""
+
+    def test_of_the_environment(self):
+        if not has_torch(CommCase.python):
+            self.skipTest("no torch.distributed for %s" % CommCase.python)
+        with CommCase.folder() as folder:
+            environment = self.environment(PROBING="2", PROBING_TORCH_PROFILING="off,comm=on", PROBING_LOGLEVEL="warn",
+                                           **CommCase.own_variables(folder))
+            for one in CommCase.ranks(folder, 2, environment=environment):
+                self.assertEqual([{"sums": 4, "all": 17}], CommCase.sql(
+                    folder, one["pid"], "SELECT sum(op = 'all_reduce' AND func = 'train') AS sums, count(*) AS 'all' FROM comm_metrics"))
+                self.assertIn((0, 1), [(row["src_rank"], row["dst_rank"]) for row in CommCase.sql(folder, one["pid"], AS_TYPED)])
+
+
+    def test_off_leaves_nothing(self):
+        if not has_torch(CommCase.python):
+            self.skipTest("no torch.distributed for %s" % CommCase.python)
+        done = self.run_python("-c", """
+import torch, torch.distributed as distributed, probing
+def methods():
+    return dict(vars(distributed.ProcessGroup)), dict(vars(distributed.Work)), distributed.Reducer
+before = methods()
+for spec in ("on", "off,comm=on", "0.5"):
+    probing.enable_torch_profiling(spec)
+    assert methods() != before, spec
+    probing.enable_torch_profiling("off")
+    assert methods() == before, spec
+probing.enable_torch_profiling("on,comm=off")
+assert methods() == before
+probing.enable_torch_profiling("on")
+probing.disable_torch_profiling()
+assert methods() == before
+print("as before")
+""", PROBING="1", PROBING_LOGLEVEL="warn")
+        self.assertEqual(("as before\n", ""), (done.stdout, done.stderr))
 
 
 class Nccl(CommCase):
