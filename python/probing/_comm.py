@@ -213,21 +213,21 @@ class Comm(object):
 
     def place(self):
         """(file, line, function, whether the caller gets a handle) of the innermost frame outside of torch. The outermost
-        function of torch.distributed tells: send() waits for its isend()."""
+        function of torch.distributed tells: send() waits for its isend(). None: somebody else calls the group."""
         frame, is_async, inner = sys._getframe(3), None, None
         while frame is not None:
             code = frame.f_code
             path = code.co_filename
             if not path.startswith(self.folder) and path != _OWN:
-                return path, frame.f_lineno, code.co_name, bool(is_async)
+                return path, frame.f_lineno, code.co_name, is_async
             if path == _OWN and code.co_name == "forwarded":  # the reducer waits for sums when the backward pass ends
-                is_async = frame.f_locals.get("name") == "allreduce"
+                is_async = True if frame.f_locals.get("name") == "allreduce" else None
             elif path.endswith("distributed_c10d.py") and not code.co_name.startswith("_"):
                 is_async = code.co_name in ("isend", "irecv", "batch_isend_irecv") or \
-                    ("async_op" in code.co_varnames and frame.f_locals.get("async_op"))
+                    ("async_op" in code.co_varnames and bool(frame.f_locals.get("async_op")))
             inner = inner or (path, frame.f_lineno, code.co_name)
             frame = frame.f_back
-        return (inner or (None, None, None)) + (bool(is_async),)
+        return (inner or (None, None, None)) + (is_async,)
 
     def step(self):
         return _rows._step if _rows._step is not None or step_of is None else step_of()
@@ -279,15 +279,15 @@ class Comm(object):
             seq = next(about.n_calls)
         n_bytes = self.tensors_bytes(values[tensors]) if tensors is not None and len(values) > tensors else 0
         path, line, function, is_async = self.place()
-        return about, self.is_on_gpu(about, values), [op, src, dst, n_bytes, None, about.name, seq, own, about.world_size, path, line, function, self.step(),
-                       int(is_async), about.backend, next(self.numbers)]
+        return about, self.is_on_gpu(about, values), is_async is False, [op, src, dst, n_bytes, None, about.name, seq, own, about.world_size, path, line, function, self.step(),
+                       int(bool(is_async)), about.backend, next(self.numbers)]
 
     def wrap(self, method, old):
         def wrapper(group, *arguments, **named):
             if not self.is_on or _rows._rings is None or isinstance(group, self.proxy_class):
                 return old(group, *arguments, **named)
             try:
-                about, is_on_gpu, row = self.row_of(group, method, arguments, named)
+                about, is_on_gpu, is_waited, row = self.row_of(group, method, arguments, named)
                 call = self.begin(about, row, is_on_gpu)
             except Exception:
                 self.fail()
@@ -295,7 +295,7 @@ class Comm(object):
             work = old(group, *arguments, **named)
             if self.is_on:
                 try:
-                    self.follow(about, call, work)
+                    self.follow(about, call, work, is_waited)
                 except Exception:
                     self.fail()
             return work
@@ -331,8 +331,9 @@ class Comm(object):
         self.pending.pop(call.row[-1], None)
         self.table.append(*call.row)
 
-    def follow(self, about, call, work):
-        """Find a way to see its end."""
+    def follow(self, about, call, work, is_waited=False):
+        """Find a way to see its end. @is_waited: torch.distributed calls wait() before it returns, which tells; a callback
+        of the future would cost a change of threads."""
         if about.batch is not None:
             about.batch.append((call, work))
             return
@@ -347,7 +348,7 @@ class Comm(object):
             self.end(call)  # it has ended with the call
         else:
             self.watch(work, call)
-            if future is not None:
+            if future is not None and not is_waited:
                 call.has_future = True
                 future.add_done_callback(lambda _: self.end(call))
 

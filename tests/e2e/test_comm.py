@@ -234,8 +234,8 @@ class Nccl(CommCase):
         cls.place = tempfile.mkdtemp()
         cls.addClassCleanup(shutil.rmtree, cls.place)
         os.chmod(cls.place, 0o700)
-        cls.plain, = cls.ranks(cls.place, 1, "--backend", "nccl", agent=None)
-        cls.one, = cls.ranks(cls.place, 1, "--backend", "nccl", "--trace", agent=None)
+        cls.plain, = cls.ranks(cls.place, 1, "--backend", "nccl", spawn=True, agent=None)
+        cls.one, = cls.ranks(cls.place, 1, "--backend", "nccl", "--trace", spawn=True, agent=None)
 
     def test_results_are_equal_to_the_bit(self):
         self.assertEqual(self.plain["digest"], self.one["digest"])
