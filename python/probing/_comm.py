@@ -100,10 +100,10 @@ class Group(object):
 
 class Call(object):
     """An operation that has begun. Its row is written once, by the first of those who see its end."""
-    __slots__ = ("row", "is_on_gpu", "about", "began", "has_future", "begin_event", "end_event", "is_done", "__weakref__")
+    __slots__ = ("row", "device", "about", "began", "has_future", "begin_event", "end_event", "is_done", "__weakref__")
 
-    def __init__(self, about, row, is_on_gpu):
-        self.about, self.row, self.is_on_gpu = about, row, is_on_gpu
+    def __init__(self, about, row, device):
+        self.about, self.row, self.device = about, row, device
         self.has_future, self.begin_event, self.end_event, self.is_done = False, None, None, False
         self.began = time.perf_counter()
 
@@ -232,12 +232,14 @@ class Comm(object):
     def step(self):
         return _rows._step if _rows._step is not None or step_of is None else step_of()
 
-    def is_on_gpu(self, about, values):
-        """Whether NCCL does it: the end is then the GPU's."""
+    def device(self, about, values):
+        """The GPU of an operation that NCCL does: its end is then the GPU's. None: it is none of NCCL."""
         if about.backend is None or "nccl" not in about.backend:
-            return False
+            return None
         first = self.first_tensor(values)
-        return about.backend == "nccl" if first is None else first.is_cuda
+        if first is not None:
+            return first.device if first.is_cuda else None
+        return self.torch.device("cuda", self.torch.cuda.current_device()) if about.backend == "nccl" else None
 
     def first_tensor(self, value):
         if isinstance(value, self.torch.Tensor):
@@ -279,7 +281,7 @@ class Comm(object):
             seq = next(about.n_calls)
         n_bytes = self.tensors_bytes(values[tensors]) if tensors is not None and len(values) > tensors else 0
         path, line, function, is_async = self.place()
-        return about, self.is_on_gpu(about, values), is_async is False, [op, src, dst, n_bytes, None, about.name, seq, own, about.world_size, path, line, function, self.step(),
+        return about, self.device(about, values), is_async is False, [op, src, dst, n_bytes, None, about.name, seq, own, about.world_size, path, line, function, self.step(),
                        int(bool(is_async)), about.backend, next(self.numbers)]
 
     def wrap(self, method, old):
@@ -287,8 +289,8 @@ class Comm(object):
             if not self.is_on or _rows._rings is None or isinstance(group, self.proxy_class):
                 return old(group, *arguments, **named)
             try:
-                about, is_on_gpu, is_waited, row = self.row_of(group, method, arguments, named)
-                call = self.begin(about, row, is_on_gpu)
+                about, device, is_waited, row = self.row_of(group, method, arguments, named)
+                call = self.begin(about, row, device)
             except Exception:
                 self.fail()
                 return old(group, *arguments, **named)
@@ -305,16 +307,16 @@ class Comm(object):
 
     proxy_class = ()
 
-    def begin(self, about, row, is_on_gpu):
+    def begin(self, about, row, device):
         self.started.append(*(row[:4] + row[5:]))
-        call = Call(about, row, is_on_gpu)
+        call = Call(about, row, device)
         self.pending[row[-1]] = call
         if self.on_gpu:
             self.collect()
         while len(self.pending) > MAX_PENDING:
             self.pending.popitem(last=False)
-        if is_on_gpu and self.can_record():
-            call.begin_event = self.event()
+        if device is not None and self.can_record():
+            call.begin_event = self.event(device)
         return call
 
     # -- the end --
@@ -342,7 +344,7 @@ class Comm(object):
             future = None if work is None else work.get_future()
         except RuntimeError:  # gloo's messages have none
             pass
-        if call.is_on_gpu:
+        if call.device is not None:
             self.follow_gpu(call, future)
         elif work is None:
             self.end(call)  # it has ended with the call
@@ -358,6 +360,8 @@ class Comm(object):
 
         def forget(_):
             self.waited.pop(key, None)
+            if not call.has_future:  # nobody can see its end any more
+                self.pending.pop(call.row[-1], None)
         self.waited[key] = weakref.ref(work, forget), call
 
     def wrap_end(self, old, is_question=False):
@@ -388,16 +392,16 @@ class Comm(object):
         cuda = self.torch.cuda
         return cuda.is_initialized() and not (hasattr(cuda, "is_current_stream_capturing") and cuda.is_current_stream_capturing())
 
-    def event(self):
+    def event(self, device):
         event = self.torch.cuda.Event(enable_timing=True)
-        event.record()
+        event.record(self.torch.cuda.current_stream(device))
         return event
 
     def follow_gpu(self, call, future):
         """An event behind the operation: a future of NCCL is done at once, and its callbacks run on a stream that waits."""
         def record(_):
             if call.end_event is None:
-                call.end_event = self.event()
+                call.end_event = self.event(call.device)
         if call.begin_event is None:  # a graph is being captured: its operation runs later, perhaps many times
             self.end(call, is_known=False)
             return
@@ -419,7 +423,10 @@ class Comm(object):
             if call.end_event is None or not call.end_event.query():
                 self.on_gpu.append(call)
             elif not call.is_done:
-                self.end(call, call.begin_event.elapsed_time(call.end_event))
+                try:
+                    self.end(call, call.begin_event.elapsed_time(call.end_event))
+                except (RuntimeError, ValueError):  # of two devices
+                    self.end(call, is_known=False)
 
     # -- several operations at once --
 
