@@ -2,8 +2,8 @@
 # What makes `import probing` work in a process whose Python has no such package: the agent has its modules, and this finds them there.
 # It runs in the namespace of evaluate.py. CPython 3.6 and 3.7 come by here, too, and get a sentence.
 #
-# The finder is the last of sys.meta_path: a package that is installed for the program is the one that is imported. call() refuses one of
-# another version, or of another kind. After `probing detach` the finder and the modules remain; they then do nothing.
+# The finder asks the others first: a package that is installed for the program is the one that is imported. It comes before them, since
+# a folder probing/ without a package in it would be one, too (a namespace package). call() refuses one of another version. After `probing detach` the finder and the modules remain; they then do nothing.
 #
 # undo(key, function) is for modules that change the program: function() undoes that, when the agent ends, and in a forked child.
 #
@@ -26,13 +26,24 @@ class Finder(object):
         if name != PACKAGE and not name.startswith(PACKAGE + "."):
             return None
         text = source(name)
-        parent = sys.modules.get(PACKAGE)
-        if text is None or name != PACKAGE and getattr(parent, "__loader__", None) is not cls:
+        if text is None or name != PACKAGE and getattr(sys.modules.get(PACKAGE), "__loader__", None) is not cls:
             return None
+        if name == PACKAGE:
+            found = cls.find_elsewhere(name, path, target)
+            if found is not None:
+                return found
         if sys.version_info < FIRST:
             raise ImportError("the package probing needs CPython 3.8 or newer: this is %d.%d" % sys.version_info[:2])
         from _frozen_importlib import ModuleSpec
         return ModuleSpec(name, cls, origin="probing's agent", is_package=name == PACKAGE)
+
+    @classmethod
+    def find_elsewhere(cls, *what):
+        for other in list(sys.meta_path):
+            found = other.find_spec(*what) if other is not cls and hasattr(other, "find_spec") else None
+            if found is not None and getattr(found, "origin", None) not in (None, "namespace"):
+                return found
+        return None
 
     @staticmethod
     def create_module(spec):
@@ -57,7 +68,7 @@ class Finder(object):
 def offer():
     """Have imports find the package."""
     if not any(type(one) is type and one.__name__ == "Finder" and one.__module__ == Finder.__module__ for one in sys.meta_path):
-        sys.meta_path.append(Finder)
+        sys.meta_path.insert(0, Finder)
 
 
 Finder.__module__ = "probing_agent"

@@ -110,6 +110,14 @@ class Package(unittest.TestCase):
         self.assertRegex(self.evaluate(host, CALL % ("_rows", "event")).stdout,
                          r"^its Python has another package probing \(9.9, .*probing.py\): install probing [0-9.]+ there, or rename")
 
+    def test_a_folder_of_that_name_is_no_package(self):
+        if self.interpreter.version in ("3.6", "3.7"):
+            self.skipTest("it has no package")
+        os.mkdir(os.path.join(self.folder, "probing"))
+        host = self.begin(self.folder)
+        p.probing("inject", host.pid, check=p.OK)
+        self.assertEqual("None\n", self.run_in(host, "import probing; print(probing.log(epoch=1))"))
+
     def test_the_installed_one_comes_first(self):
         if self.interpreter.version in ("3.6", "3.7"):
             self.skipTest("it has no package")
