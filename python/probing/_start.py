@@ -25,12 +25,12 @@ LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "horovodrun", "torch.distrib
              "horovod.runner.launch")
 TRACKERS = ("from multiprocessing.resource_tracker", "from multiprocessing.semaphore_tracker")
 VARIABLES = (("PROBING_SAMPLE_RATE", "sample_rate"), ("PROBING_RETENTION_DAYS", "retention_days"),
-             ("PROBING_TORCH_PROFILING", "torch.profiling"), ("PROBING_TRACE", "trace"), ("PROBING_TORCH_WATCH_VARS", "watch_vars"))
+             ("PROBING_TORCH_PROFILING", "torch.profiling"), ("PROBING_TRACE", "trace"), ("PROBING_TORCH_WATCH_VARS", "watch_vars"),
+             ("PROBING_CRASH", "crash"))
 WITHOUT_EFFECT = (  # variables of the older probing, and what to do instead
     ("PROBING_PORT", "probing opens no port: its commands take the PID %d"),
     ("PROBING_SERVER_ADDR", "probing opens no port: its commands take the PID %d"),
-    ("PROBING_AUTH_TOKEN", "probing opens no port: only this user and root reach process %d"),
-    ("PROBING_CRASH", "probing backtrace %d shows a process that hangs, probing backtrace --core FILE one that has crashed"))
+    ("PROBING_AUTH_TOKEN", "probing opens no port: only this user and root reach process %d"))
 RECORD_KEYS = ("retention", "max-size", "frequency", "mode", "source")  # options of probing record
 RECORD_HZ, RECORD_MS, RECORD_BYTES = "19", 20000, 8192
 QUIET, LOUD = ("off", "error", "warn"), ("info", "debug", "trace")  # PROBING_LOGLEVEL, as src/cli/recording.c has them

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "src/agent/crash.h"
 #include "src/agent/private.h"
 #include "src/agent/python.h"
 #include "src/agent/rows.h"
@@ -115,6 +116,7 @@ static void begin_child(void)
 
 	child_starts = follows_forks();
 	rows_fork();
+	crash_fork();
 	worker_reset();
 	sampler_reset();
 	agent.listener = agent.worker = 0;

@@ -90,4 +90,35 @@ struct agent_stub {
 	char error[256]; /* of dlopen() */
 };
 
+/* ---- Crash reports ----
+ *
+ * Memory that a process shares with the one that writes its report. The agent creates it, a memfd, and starts `probing crash`
+ * with it (crash.c). In the crash the thread fills in what has happened, sets request, and waits until done is set. The other
+ * process trusts no text and no number in it.
+ */
+#define CRASH_MAGIC UINT64_C(0x6372617368303031) /* "crash001" */
+
+enum { CRASH_N_REGISTERS = 32, CRASH_MAX_TEXT = 6000, CRASH_MAX_FOLDER = 512 };
+
+enum crash_result { CRASH_NOT_DONE, CRASH_WRITTEN, CRASH_FAILED };
+
+struct crash_page {
+	uint64_t magic;
+	int32_t pid;            /* of the process, in its PID namespace */
+	int32_t writer;         /* who writes the report, there; 0: not ready yet */
+	uint32_t request, done; /* futexes; enum crash_result */
+	/* The crash. */
+	int32_t tid, signal, code; /* signal 0: an exception in Python */
+	int32_t sender;            /* of a signal that a process has sent: siginfo's si_pid */
+	uint64_t address;          /* siginfo's si_addr, of a fault */
+	uint32_t n_registers;      /* of struct ucontext, gregs; 0: none */
+	uint64_t registers[CRASH_N_REGISTERS];
+	uint32_t n_text;
+	char text[CRASH_MAX_TEXT];     /* of an exception: its traceback */
+	char folder[CRASH_MAX_FOLDER]; /* of reports; "": the user's */
+};
+
+enum { CRASH_PAGE_BYTES = 8192 };
+_Static_assert(sizeof(struct crash_page) <= CRASH_PAGE_BYTES, "it is what is mapped");
+
 #endif

@@ -24,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "src/agent/crash.h"
 #include "src/agent/private.h"
 #include "src/agent/python.h"
 #include "src/agent/sampler.h"
@@ -382,11 +383,20 @@ static void begin_applying(struct client *client, unsigned key)
 	on.n_looks = 0;
 }
 
+static const char *set_crash(const struct config *config)
+{
+	const char *text = config_text(config, &config_crash);
+
+	return crash_set(text && python_has_package() ? text : "off"); /* else the package says why */
+}
+
 static void end_applying(const char *problem, size_t n_problem)
 {
 	on.is_applying = false;
 	if (!problem)
 		agent.config = on.applied;
+	else
+		(void)set_crash(&agent.config); /* it may be the key that was not applied */
 	if (!on.applier)
 		return;
 	if (problem)
@@ -421,6 +431,7 @@ static void apply(void)
 static void configure(struct client *client, const struct message *message)
 {
 	char assignment[CONFIG_MAX_TEXT + CONFIG_MAX_NAME] = "", why[CONFIG_MAX_WHY];
+	const char *problem;
 	int key;
 
 	if (message->n_text >= sizeof assignment || memchr(message->text, '\0', message->n_text)) {
@@ -442,6 +453,11 @@ static void configure(struct client *client, const struct message *message)
 		return;
 	}
 	key = config_find(assignment, strcspn(assignment, "="));
+	problem = config_keys[key] == &config_crash ? set_crash(&on.applied) : NULL;
+	if (problem) {
+		refuse(client, problem);
+		return;
+	}
 	if (key >= 0 && config_keys[key]->module) {
 		begin_applying(client, (unsigned)key);
 		return;
@@ -822,8 +838,10 @@ static void *serve(void *unused)
 		(void)worker_stop();
 		snprintf(agent.reason, sizeof agent.reason, "%s", problem);
 	} else {
+		(void)set_crash(&agent.config); /* python/probing/_crash.py says why it failed */
 		__atomic_store_n(&agent.status, AGENT_ARMED, __ATOMIC_SEQ_CST);
 		listen_until_detached();
+		(void)crash_set(NULL);
 		close(on.socket);
 	}
 	last = leave_clients();

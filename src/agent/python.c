@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "src/agent/crash.h"
 #include "src/agent/modules.h"
 #include "src/agent/private.h"
 #include "src/agent/rows.h"
@@ -147,6 +148,11 @@ const char *python_find(void)
 const char *python_version(void)
 {
 	return version;
+}
+
+bool python_has_package(void)
+{
+	return atoi(version + 2) >= 8;
 }
 
 bool python_is_running(void)
@@ -292,6 +298,33 @@ static object *take_undo(object *self, object *argument)
 }
 
 static struct method undo_method = { "has_undo", take_undo, METHOD_ONE_ARGUMENT, NULL };
+/* crash_tell(traceback), for python/probing/_crash.py. With the lock, so that other threads stay where they were. */
+static object *tell_crash(object *self, object *argument)
+{
+	char *text;
+	ssize_t n;
+
+	(void)self;
+	if (py.BytesText(argument, &text, &n) < 0)
+		return NULL;
+	return py.BuildValue("i", (int)crash_tell(text, (size_t)n));
+}
+
+/* crash_why(""): None: the agent has not set it yet. */
+static object *explain_crash(object *self, object *argument)
+{
+	const char *why;
+
+	(void)self;
+	(void)argument;
+	return crash_is_set(&why) ? py.BuildValue("s", why) : py.BuildValue("");
+}
+
+static struct method crash_methods[] = {
+	{ "crash_tell", tell_crash, METHOD_ONE_ARGUMENT, NULL },
+	{ "crash_why", explain_crash, METHOD_ONE_ARGUMENT, NULL },
+};
+
 static struct method source_method = { "source", find_module, METHOD_ONE_ARGUMENT, NULL };
 
 /* The namespace of our Python code, kept in sys: the interpreter drops it at its end; evaluate.py explains why. NULL with
@@ -327,6 +360,13 @@ static bool add_package(object *space)
 	OWNED source = py.Callable(&source_method, NULL, NULL);
 	OWNED its_version = py.BuildValue("s", python_modules_version);
 	OWNED has_undo = py.Callable(&undo_method, NULL, NULL);
+
+	for (size_t i = 0; i < sizeof crash_methods / sizeof crash_methods[0]; i++) {
+		OWNED one = py.Callable(&crash_methods[i], NULL, NULL);
+
+		if (!one || py.DictSet(space, crash_methods[i].name, one) < 0)
+			return false;
+	}
 
 	return source && its_version && has_undo && py.DictSet(space, "source", source) == 0 &&
 	       py.DictSet(space, "has_undo", has_undo) == 0 && py.DictSet(space, "version", its_version) == 0 &&

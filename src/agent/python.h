@@ -19,6 +19,9 @@ const char *python_find(void);
 /* "3.11.2"; static. */
 const char *python_version(void);
 
+/* Whether it is new enough for the package `probing`: 3.8. */
+bool python_has_package(void);
+
 /* Whether it can run code: it is initialised, and does not end. */
 bool python_is_running(void);
 

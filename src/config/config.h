@@ -85,6 +85,6 @@ bool config_is_list(const char *text, bool (*is_one)(const char *text, size_t n)
 
 /* Keys that code uses by name. */
 extern const struct config_key config_eval, config_follow_forks, config_sample_rate, config_retention_days,
-	config_trace, config_watch_vars;
+	config_trace, config_watch_vars, config_crash;
 
 #endif

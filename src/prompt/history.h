@@ -5,12 +5,7 @@
 
 #include <histedit.h>
 
-/*
- * history_path - ${XDG_STATE_HOME:-~/.local/state}/probing/NAME.
- * Creates missing folders, for the user alone.
- * Errors: -ENOENT no home is known; what mkdir(2) reports; -ENOMEM.
- */
-int history_path(const char *name, char **ret);
+#include "src/prompt/prompt.h" /* history_path() */
 
 /*
  * history_load - read a history; a missing file is an empty one.

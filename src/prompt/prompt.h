@@ -53,4 +53,11 @@ void line_editor_remember(struct line_editor *self, const char *line);
 /* The caller's data, within complete(). */
 void *line_editor_data(EditLine *editor);
 
+/*
+ * history_path - the file of a prompt's history, or another of the user's state: ${XDG_STATE_HOME:-~/.local/state}/probing/NAME.
+ * Creates missing folders, for the user alone.
+ * Errors: -ENOENT no home is known; what mkdir(2) reports; -ENOMEM.
+ */
+int history_path(const char *name, char **ret);
+
 #endif

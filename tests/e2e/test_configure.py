@@ -29,7 +29,7 @@ class Configure(InjectCase):
             self.assertEqual("probing: process %d has no agent: probing inject %d loads it\n" % (target.pid, target.pid), done.stderr)
             p.probing(target.pid, "inject", "-D", "follow_forks=on", check=p.OK)
             done = p.probing(target.pid, "config", check=p.OK)
-            self.assertEqual(["probing.eval=default  (on)", "probing.follow_forks=on",
+            self.assertEqual(["probing.crash=default  (off)", "probing.eval=default  (on)", "probing.follow_forks=on",
                               "probing.sample_rate=default  (0.0101, which is 99 Hz)",
                               "probing.retention_days=default  (keep all)", "probing.torch.profiling=default  (off)",
                               "probing.torch.sample_rate=default  (as probing.torch.profiling has it)",
@@ -38,7 +38,7 @@ class Configure(InjectCase):
             self.assertEqual("probing.sample_rate=0.1\n", done.stdout)
             self.assertEqual("probing.sample_rate=0.1\n", p.probing("-t", target.pid, "config", "sample_rate", check=p.OK).stdout)
             body = json.loads(p.probing("config", target.pid, "--json", check=p.OK).stdout)
-            self.assertEqual({"probing.eval": None, "probing.follow_forks": True, "probing.sample_rate": 0.1,
+            self.assertEqual({"probing.crash": None, "probing.eval": None, "probing.follow_forks": True, "probing.sample_rate": 0.1,
                               "probing.retention_days": None, "probing.torch.profiling": None, "probing.torch.sample_rate": None,
                               "probing.trace": None, "probing.watch_vars": None}, body)
 
@@ -86,14 +86,14 @@ class Keys(unittest.TestCase):
 
     def test_help_documents_each(self):
         keys = p.probing("config", check=p.OK).stdout.splitlines()
-        self.assertEqual(8, len(keys))
+        self.assertEqual(9, len(keys))
         text = " ".join(p.probing("config", "--help", check=p.OK).stdout.split())
         for key in keys:
             self.assertIn(" ".join(key.split()), text)
 
     def test_what_is_not_allowed(self):
         with p.target([p.DEBIAN_PYTHON, "-c", SLEEPS]) as target:
-            for word, says in (("nonsense=1", "there is no key nonsense: the keys are probing.eval, "),
+            for word, says in (("nonsense=1", "there is no key nonsense: the keys are probing.crash, "),
                                ("nonsense", "there is no key nonsense"),
                                ("sample_rate=20", "it is 0.00005 to 10 s, or default"), ("eval=2", "it is on or off")):
                 done = p.probing("config", target.pid, word, check=p.USAGE)

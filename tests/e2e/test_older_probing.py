@@ -184,7 +184,7 @@ class Inside(Typed):
                              ("probing.pprof.sample_freq=99", "probing.sample_rate"), ("probing.server.address=0.0.0.0", "opens no port")):
             for line in "probing $PID config " + key, "probing $PID config " + key.split("=")[0], "probing $PID inject -D " + key:
                 self.refused(line, "there is no key %s: " % key.split("=")[0], instead)
-        self.refused("probing $PID config probing.nothing=1", "there is no key probing.nothing: the keys are probing.eval")
+        self.refused("probing $PID config probing.nothing=1", "there is no key probing.nothing: the keys are probing.crash")
 
     def test_variables_of_the_environment(self):
         pid = self.train("PROBING_SAMPLE_RATE=0.1 PROBING_RETENTION_DAYS=7 PROBING=1 python train.py & PID=$!")

@@ -48,7 +48,7 @@ static void what_is_wrong_says_what_is_allowed(void **state)
 	static const struct {
 		const char *assignment, *says;
 	} cases[] = {
-		{ "nonsense=1", "there is no key nonsense: the keys are probing.eval, probing.follow_forks," },
+		{ "nonsense=1", "there is no key nonsense: the keys are probing.crash, probing.eval," },
 		{ "", "there is no key" },
 		{ "=", "there is no key" },
 		{ "probing.=1", "there is no key" },
