@@ -75,10 +75,8 @@ def find(dotted):
 
 def code_of(function):
     """The code that it has by itself."""
-    for one, code, stand_in, _ in replaced():
-        if one is function and function.__code__ is stand_in:
-            return code
-    return function.__code__
+    entry = replaced().get(id(function))
+    return entry[1] if entry is not None and function.__code__ is entry[3] else function.__code__
 
 
 def function_of(dotted):
@@ -206,15 +204,19 @@ def plain(value):
     return clean("<%s.%s>" % (kind.__module__, kind.__qualname__))
 
 
-# ---- Stand-ins: before CPython 3.12 a function gets code that calls a copy of it ----
+# ---- Stand-ins: before CPython 3.12 a function gets other code ----
+
+# Several features may have one for the same function: each is made from the code of those before it.
+OWNERS = ("probing.watch_vars", "attach --config", "probing.trace")
+
 
 def replaced():
-    """(function, its code, the stand-in's code, who has put that there) each."""
-    return space().setdefault("replaced", [])
+    """{id: [function, its own code, {owner: make(code), which returns other code}, the code that it has now]}"""
+    return space().setdefault("replaced", {})
 
 
-def copy_of(function):
-    copy = type(function)(code_of(function), function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+def copy_of(function, code):
+    copy = type(function)(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
     copy.__kwdefaults__ = function.__kwdefaults__
     copy.__dict__.update(function.__dict__)
     return copy
@@ -236,36 +238,43 @@ def replace_constants(code, constants):
     return code.replace(co_consts=tuple(constants.get(one, one) if type(one) is str else one for one in code.co_consts))
 
 
-def check_replaceable(function, name, owner):
+def check_callable(function, name):
     if code_of(function).co_flags & 0x2a0:  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
         raise Refused("%s is a generator or coroutine: CPython 3.12 and later can time those" % name)
-    check_free(function, name, owner)
 
 
-def check_free(function, name, owner):
-    for one, _, _, its in replaced():
-        if one is function and its != owner:
-            raise Refused("%s has a stand-in of %s already: end that first" % (name, its))
+def rebuild(entry):
+    function, code, layers, now = entry
+    if function.__code__ is not now:  # somebody else has replaced it since
+        layers.clear()
+    for owner in OWNERS:
+        if owner in layers:
+            code = layers[owner](code)
+    if function.__code__ is now:
+        entry[3] = function.__code__ = code
+    if not layers:
+        replaced().pop(id(function), None)
 
 
-def replace_code(function, stand_in, owner):
-    replaced().append((function, code_of(function), stand_in, owner))
-    function.__code__ = stand_in
+def replace_code(function, owner, make):
+    entry = replaced().get(id(function))
+    if entry is None or function.__code__ is not entry[3]:
+        entry = replaced()[id(function)] = [function, function.__code__, {}, function.__code__]
+    entry[2][owner] = make
+    rebuild(entry)
 
 
 def restore_code(owner):
-    for entry in [one for one in replaced() if one[3] == owner]:
-        function, code, stand_in, _ = entry
-        if function.__code__ is stand_in:  # else somebody else has replaced it
-            function.__code__ = code
-        replaced().remove(entry)
+    for entry in list(replaced().values()):
+        if entry[2].pop(owner, None) is not None:
+            rebuild(entry)
 
 
 # ---- Tools of sys.monitoring ----
 
 def free_tool(mine=None):
     """The number of a tool that is free, or this one of ours."""
-    for tool in (4, 3):
+    for tool in (4, 3, sys.monitoring.OPTIMIZER_ID):  # CPython itself uses that for nothing
         if tool == mine or sys.monitoring.get_tool(tool) is None:
             return tool
     raise Refused("all tools of sys.monitoring are in use: end another profiler or debugger of the process first")

@@ -80,15 +80,19 @@ class StandIns(object):
     """By code in place of the functions'."""
 
     def begin(self, functions):
-        wrap = builtins()[6]
-        made = []
         for name, function in functions:
-            _inside.check_replaceable(function, name, OWNER)
-            made.append((function, _inside.with_constants(stand_in, _inside.code_of(function), {
-                "probing call": wrap(name, _inside.copy_of(function))})))
+            _inside.check_callable(function, name)
         _inside.restore_code(OWNER)
-        for function, code in made:
-            _inside.replace_code(function, code, OWNER)
+        for name, function in functions:
+            _inside.replace_code(function, OWNER, self.maker(name, function))
+
+    @staticmethod
+    def maker(name, function):
+        wrap = builtins()[6]
+
+        def make(code):
+            return _inside.with_constants(stand_in, code, {"probing call": wrap(name, _inside.copy_of(function, code))})
+        return make
 
     def end(self):
         _inside.restore_code(OWNER)

@@ -286,13 +286,12 @@ class StandIns(object):
             names.setdefault(id(function), (function, place, []))[2].append(name)
         made = []
         for function, place, variables in names.values():
-            _inside.check_free(function, place, OWNER)
             code = compile_with_reports(function, variables, place)
             reports = {"probing watch " + name: self.reporter(place, name) for name in variables}
             made.append((function, _inside.replace_constants(code, reports)))
         _inside.restore_code(OWNER)
         for function, code in made:
-            _inside.replace_code(function, code, OWNER)
+            _inside.replace_code(function, OWNER, lambda _, code=code: code)
 
     def end(self):
         _inside.restore_code(OWNER)

@@ -144,16 +144,19 @@ class Trampolines(object):
 
     def __init__(self, calls):
         self.clock, self.record = recorder(calls)
-        self.functions = []  # (function, the trampoline's code)
+        self.functions = []  # (function, what makes the trampoline's code)
 
     def arm(self, function, times):
-        check_replaceable(function, times.name, OWNER)
-        self.functions.append((function, with_constants(trampoline, code_of(function), {
-            "probing clock": self.clock, "probing record": self.record, "probing call": copy_of(function), "probing times": times})))
+        check_callable(function, times.name)
+
+        def make(code):
+            return with_constants(trampoline, code, {"probing clock": self.clock, "probing record": self.record,
+                                                     "probing call": copy_of(function, code), "probing times": times})
+        self.functions.append((function, make))
 
     def begin(self):
-        for function, mine in self.functions:
-            replace_code(function, mine, OWNER)
+        for function, make in self.functions:
+            replace_code(function, OWNER, make)
 
     def end(self):
         restore_code(OWNER)

@@ -53,6 +53,35 @@ TRAIN = """
         train()
     """
 
+# A training as the pages of the older probing have it; with torch where that is installed.
+DOCUMENTED = """
+    import time
+    import probing
+    try:
+        import torch
+        model = torch.nn.Linear(8, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    except ImportError:
+        torch = None
+    def forward(epoch):
+        return model(torch.ones(4, 8)).pow(2).mean() if torch else 1 / (epoch + 1)
+    def train(epoch):
+        for i in range(5):
+            loss = forward(epoch)
+            if torch:
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            acc1 = float(loss) * 2
+            probing.step()
+            probing.log(epoch=epoch, step=i, loss=loss)
+    print("ready", flush=True)
+    time.sleep(0.5)
+    for epoch in range(10 ** 6):
+        train(epoch)
+        time.sleep(0.05)
+    """
+
 PROBES = "functions: [train, Model.forward]\nvariables: [loss@train, acc1@train]\ninterval: 0.05\n"
 
 
@@ -225,6 +254,46 @@ class Inside(Typed):
         screen.wait_for(lambda lines: ">>>" in lines)
         screen.press("[x.weights for x in gc.get_objects() if type(x) is Model]\r")
         screen.wait_for(lambda lines: "[[1, 2, 3]]" in lines)
+
+
+class Documented(Typed):
+    """Statements of its pages, against the rows of a training that runs."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("documented.py", textwrap.dedent(DOCUMENTED))
+
+    def rows(self, sql, status=p.OK):
+        """Without the heading: fields of each row."""
+        return [line.split(",") for line in self.type('probing $PID "%s" -f csv --no-header' % sql, status).splitlines()]
+
+    def test_a_training(self):
+        pid = self.train('PROBING_TORCH_WATCH_VARS="loss@train,acc1@train" PROBING_TRACE=forward PROBING_CRASH=1 PROBING=1 '
+                         'python documented.py & PID=$!')
+        self.assertEqual("probing: active in process %d (followed: this process only)\n" % pid, self.errors())
+        p.wait_until(lambda: len(self.rows("SELECT * FROM python.variables WHERE name = 'acc1'")) > 5, 30, "variables")
+        variables = self.rows("SELECT timestamp, step, func, name, value FROM python.variables")
+        self.assertEqual({("train", "loss"), ("train", "acc1")}, {tuple(row[2:4]) for row in variables})
+        self.assertTrue(all(float(row[4]) >= 0 for row in variables), variables)
+        self.assertGreater(max(int(row[1] or 0) for row in variables), 1)
+        timed = self.rows("SELECT operation_name, avg(duration_ms), count(*) FROM profiling_data GROUP BY operation_name")
+        self.assertEqual(["forward"], [row[0] for row in timed])
+        self.assertTrue(float(timed[0][1]) > 0 and int(timed[0][2]) > 5, timed)
+        logs = self.rows("SELECT epoch, avg(loss), min(loss) FROM training_logs GROUP BY epoch")
+        self.assertEqual([str(i) for i in range(len(logs))], [row[0] for row in logs])
+        self.assertTrue(all(0 <= float(row[2]) <= float(row[1]) for row in logs), logs)
+        self.assertEqual(1, len(self.rows("SELECT * FROM memory_usage WHERE timestamp > now() - interval '5 min'")))
+        for hour, memory in self.rows("SELECT hour(timestamp), avg(memory_mb) FROM memory_usage GROUP BY hour(timestamp)"):
+            self.assertTrue(0 <= int(hour) < 24 and float(memory) > 1)
+        self.assertEqual([["5"]], self.rows("SELECT count(*) FROM training_logs WHERE epoch = 1 AND timestamp > now() - 60"))
+        self.assertIn("probing.watch_vars=loss@train,acc1@train\n", self.type("probing $PID config"))
+        # in a process that began without any, too
+        self.type("probing $PID config probing.trace=train probing.torch.watch_vars=default")
+        p.wait_until(lambda: self.rows("SELECT 1 FROM profiling_data WHERE operation_name = 'train'"), 20, "calls of train()")
+        # and after its death
+        self.assertEqual(128 + 11, self.shell.type("kill -SEGV $PID; wait $PID")[0])
+        self.assertIn("forward", str(self.rows("SELECT operation_name, avg(duration_ms), count(*) FROM profiling_data GROUP BY 1")))
+        self.assertRegex(self.type("probing crash $PID"), r"(?s)SIGSEGV .*<module>  \(documented.py.*== Last rows of training_logs")
 
 
 class Elsewhere(Typed):

@@ -164,18 +164,21 @@ class Trace(TraceCase):
         with open(path, "w") as file:
             file.write("functions: [work]\n")
         p.probing("attach", host.pid, "--config", path, check=p.OK)
-        if self.monitors:
-            self.configure(host, "trace=work")
-            self.run_in(host, "work(1)")
-            self.assertEqual({"work": 1}, self.calls(host))
-        else:
-            self.assertRegex(self.configure(host, "trace=work", check=p.FAILED).stderr, "work has a stand-in of attach --config")
-            self.run_in(host, "work(1)")
+        self.configure(host, "trace=work")
+        self.run_in(host, "work(1)")
+        self.assertEqual({"work": 1}, self.calls(host))
         self.assertEqual([["work", 1]], self.ask(host.pid, "SELECT func, calls FROM python.function_time"))
+        if self.monitors:  # else it needs a source file
+            self.configure(host, "watch_vars=n@work")
+            self.run_in(host, "work(1)")
+            self.assertEqual([["n", 1]], self.ask(host.pid, "SELECT name, value FROM python.variables"))
         self.configure(host, "trace=nap")
         p.probing("attach", host.pid, "--config", path, check=p.OK)
         self.run_in(host, "work(1); nap(0)")
         self.assertEqual([["work", 1]], self.ask(host.pid, "SELECT func, calls FROM python.function_time"))
+        self.configure(host, "trace=work")
+        p.probing("detach", host.pid, check=p.OK)
+        self.assertEqual("True\n", self.run_in(host, "print(work.__code__ is before['work'])"))
 
     def test_calls_that_are_suspended(self):
         host = self.begin()

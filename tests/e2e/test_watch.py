@@ -92,6 +92,20 @@ class Watch(TraceCase):
         done = p.probing(host.pid, "SELECT * FROM python.variables", check=p.OK, env=self.environment)
         self.assertRegex(done.stdout, r"^ *timestamp +step +func +name +value +tid *\n")
 
+    def test_a_function_that_is_traced_too(self):
+        host = self.begin()
+        changed = self.run_in(host, UNCHANGED)
+        n_values = n_calls = 0
+        for first, second in (("trace=train", "watch_vars=loss@train"), ("watch_vars=loss@train", "trace=train")):
+            self.configure(host, first)
+            self.configure(host, second)
+            self.run_in(host, "train(1, 0)")
+            n_values, n_calls = n_values + 3, n_calls + 1
+            self.assertEqual((n_values, {"train": n_calls}), (len(self.values(host)), self.calls(host)))
+            self.configure(host, first.split("=")[0] + "=default")
+            self.configure(host, second.split("=")[0] + "=default")
+            self.assertEqual(changed, self.run_in(host, UNCHANGED))
+
     def test_closures_and_coroutines(self):
         host = self.begin()
         self.configure(host, "probing.torch.watch_vars=total@closure,got@fetch")
