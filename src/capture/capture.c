@@ -646,6 +646,23 @@ static void note_processor(struct capture *capture, const struct sample *sample)
 	reader_affinity_note(&capture->affinity, sample->cpu, monotonic_ns() - sample->time_ns);
 }
 
+/* The end of all waits, once. Returns whether ret was filled. */
+static bool take_stop(struct capture *capture, struct capture_event *ret)
+{
+	if (capture->clock < 0 || capture->stopped_ns == 0)
+		return false;
+	*ret = (struct capture_event){ .type = CAPTURE_END, .time_ns = capture->stopped_ns };
+	capture->stopped_ns = 0;
+	capture->has_ended = true;
+	return true;
+}
+
+/* Whether an event happened after the end of all waits, while events were stopped one after another. */
+static bool is_too_late(const struct capture *capture, const struct capture_event *event)
+{
+	return capture->has_ended && event->type != CAPTURE_LOST && event->type != CAPTURE_THROTTLE;
+}
+
 /* Returns 1 where ret was filled, else 0. -ENOMEM. */
 static int take_record(struct capture *capture, const struct perf_event_header *record, struct capture_event *ret)
 {
@@ -666,6 +683,8 @@ static int take_record(struct capture *capture, const struct perf_event_header *
 	r = unsampled_note(capture, ret);
 	if (r < 0 || (ret->type == CAPTURE_SWITCH && capture->hides_switches))
 		return r;
+	if (is_too_late(capture, ret))
+		return 0;
 	if (ret->type == CAPTURE_SAMPLE) {
 		ret->sample.python = python;
 		note_processor(capture, &ret->sample);
@@ -691,11 +710,7 @@ static bool take_end(struct capture *capture, struct capture_event *ret)
 		stolen_read_sometimes(&capture->stolen, monotonic_ns());
 	} else if (unsampled_take(capture, ret))
 		return true;
-	if (capture->clock < 0 || capture->stopped_ns == 0)
-		return false;
-	*ret = (struct capture_event){ .type = CAPTURE_END, .time_ns = capture->stopped_ns };
-	capture->stopped_ns = 0;
-	return true;
+	return take_stop(capture, ret);
 }
 
 /* Whether what comes next is told by the program at the switch, and not by perf. */
@@ -713,8 +728,21 @@ static bool take_switch(struct capture *capture, struct capture_event *ret)
 	switch_rings_take(bpf_switches_rings(capture->bpf_switches), ret);
 	if (ret->type == CAPTURE_LOST) /* counted where they were lost */
 		return true;
-	/* One that was under way as it was stopped. */
-	return is_wanted(capture, ret) > 0 && (capture->stopped_ns == 0 || ret->time_ns <= capture->stopped_ns);
+	return !is_too_late(capture, ret) && is_wanted(capture, ret) > 0;
+}
+
+/* Whether the next event of this round, if there is one, came while events were stopped. */
+static bool is_stop_next(struct capture *capture)
+{
+	uint64_t switched_ns = UINT64_MAX, recorded_ns = UINT64_MAX;
+	bool any;
+
+	if (capture->stopped_ns == 0)
+		return false;
+	any = merge_time(&capture->merge, &recorded_ns);
+	if (capture->bpf_switches)
+		any |= switch_rings_time(bpf_switches_rings(capture->bpf_switches), &switched_ns);
+	return any && MIN(switched_ns, recorded_ns) > capture->stopped_ns;
 }
 
 /* Takes the next record of this round. Returns as take_record(); *ret_any: there was one. */
@@ -723,6 +751,8 @@ static int take_next(struct capture *capture, struct capture_event *ret, bool *r
 	const struct perf_event_header *record;
 
 	*ret_any = true;
+	if (is_stop_next(capture) && take_stop(capture, ret))
+		return 1;
 	if (is_switch_next(capture))
 		return take_switch(capture, ret);
 	record = merge_next(&capture->merge);
@@ -875,13 +905,17 @@ int capture_resume(struct capture *capture)
 	return 1;
 }
 
+/*
+ * The time comes first: events stop one after another, and processors see the end of a BPF program at different times. Of
+ * a thread that changes processors meanwhile, a switch would be missing.
+ */
 static void stop_events(struct capture *capture)
 {
+	capture->stopped_ns = monotonic_ns();
 	events_stop(&capture->events);
 	events_stop(&capture->switches);
 	if (capture->bpf_switches)
 		bpf_switches_stop(capture->bpf_switches);
-	capture->stopped_ns = monotonic_ns();
 }
 
 void capture_stop(struct capture *capture)

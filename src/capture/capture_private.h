@@ -42,6 +42,7 @@ struct capture {
 	uint64_t paused_ns;         /* CLOCK_MONOTONIC, since when; 0: it is not paused */
 	int clock;                  /* for readers of waiting threads; -1: none */
 	uint64_t stopped_ns;        /* of the pending CAPTURE_END; 0: none */
+	bool has_ended;             /* CAPTURE_END was returned */
 	struct accounts accounts;   /* of the sampled processes; if is_accounted */
 	uint64_t period_ns;         /* weight of a sample then */
 	bool is_accounted;          /* weights are CPU time, and ought to add up to the accounts */

@@ -313,6 +313,38 @@ static void what_finds_no_room_is_counted(void **state)
 	target_end(&target);
 }
 
+/* Stop while the threads switch: the recording ends at one instant, so that no switch before is missing. */
+static void stop_in_the_game(enum capture_source source)
+{
+	struct target target = target_start(run_game);
+	struct seen seen = { .pid = target.pid };
+	struct capture_counts counts;
+	struct capture *capture;
+
+	wait_for(&target.page->ready, N_THREADS);
+	capture = attach(source, target.pid);
+	for (size_t i = 0; i < N_THREADS; i++)
+		seen.threads[i].tid = target.page->tids[i];
+	store(&target.page->command, TOO_MANY_TURNS);
+	for (int i = 0; i < 6; i++)
+		read_for(capture, 10, look_at, &seen);
+	capture_stop(capture);
+	drain(capture, look_at, &seen);
+	capture_read_counts(capture, &counts);
+	assert_int_equal(counts.lost, 0);
+	assert_true(seen.has_ended);
+	assert_true(seen.threads[1].n_waited + seen.threads[1].n_preempted > 100);
+	capture_free(capture);
+	target_end(&target);
+}
+
+static void nothing_is_missing_at_the_end(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 12; i++)
+		stop_in_the_game(i % 4 == 0 ? SOURCE_WAKEUP : SOURCE_BPF);
+}
+
 static void told_by_events_of_threads(void **state)
 {
 	(void)state;
@@ -336,6 +368,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(told_by_a_program),
 		cmocka_unit_test(what_finds_no_room_is_counted),
+		cmocka_unit_test(nothing_is_missing_at_the_end),
 		cmocka_unit_test(told_by_events_of_threads),
 		cmocka_unit_test(told_by_events_of_processors),
 	};
