@@ -64,6 +64,8 @@ static int take_comm(struct pipeline *pipeline, const struct capture_event *even
 	r = pipeline_know_process(pipeline, event->pid, &process);
 	if (r < 0)
 		return r;
+	if (event->tid == event->pid)
+		(void)process_set_forked_name(process, NULL, false);
 	if (event->tid == event->pid && event->time_ns >= process->loaded_ns)
 		r = process_rename(process, event->comm.name);
 	if (thread && event->comm.is_exec) { /* the new program's interpreter is not known yet */
@@ -90,9 +92,18 @@ static int begin_as_copy(struct pipeline *pipeline, const struct process *parent
 {
 	const struct known_thread *maker = pipeline_find_thread(pipeline, event->fork.parent_tid);
 	const char *name = maker && maker->name[0] ? maker->name : parent->name;
+	bool in_python = maker && maker->has_python_name;
+	const char *title = maker ? maker->name : NULL;
+	int r;
 
+	/* The parent's main thread may have been without a sample so far. */
+	if (!maker && event->fork.parent_tid == parent->pid) {
+		title = parent->forked_name;
+		in_python = parent->forked_in_python;
+	}
 	child->started_ns = child->program->started_ns = pipeline_to_realtime(pipeline, event->time_ns);
-	return name ? process_rename(child, name) : 0;
+	r = process_set_forked_name(child, title, in_python);
+	return r >= 0 && name ? process_rename(child, name) : r;
 }
 
 static int take_fork(struct pipeline *pipeline, const struct capture_event *event)

@@ -162,24 +162,32 @@ int pipeline_know_thread(struct pipeline *pipeline, pid_t pid, pid_t tid, uint64
 
 /*
  * Names are set late and change: the pipeline reads them again after 20 ms, 40 ms, ... 41 s. These times are multiples
- * of the interval, so that threads that started at different times share one read.
+ * of the interval, so that threads that started at different times share one read. The main thread of a forked process
+ * first has the name of the thread that forked it: the memory is a copy.
  */
 void pipeline_name_thread(struct pipeline *pipeline, const struct process *process, struct known_thread *thread,
 			  uint64_t now_ns)
 {
 	const uint64_t soon_ns = 20000000, latest_ns = soon_ns << 11;
-	const char *python = NULL, *title;
+	const char *python = NULL, *title = NULL;
 
-	if (process && thread->tid > 0)
+	if (process && process->forked_name && thread->tid == process->pid && thread->name_wait_ns == 0) {
+		title = process->forked_name;
+		python = process->forked_in_python ? title : NULL;
+	} else if (process && thread->tid > 0) {
 		python = thread_names_find(&pipeline->thread_names, process->runtime, thread->pid, thread->tid, now_ns);
-	title = py_thread_title(python, thread->comm, process && process->name ? process->name : "");
+	}
+	if (!title)
+		title = py_thread_title(python, thread->comm, process && process->name ? process->name : "");
 	thread->name_wait_ns = MIN(MAX(thread->name_wait_ns * 2, soon_ns), latest_ns);
 	thread->next_name_ns = (now_ns / thread->name_wait_ns + 1) * thread->name_wait_ns;
 	/* Keep the name if it cannot be read now. */
-	if ((!python && thread->has_python_name) || strncmp(thread->name, title, sizeof thread->name - 1) == 0)
+	if (!python && thread->has_python_name)
+		return;
+	thread->has_python_name = python != NULL;
+	if (strncmp(thread->name, title, sizeof thread->name - 1) == 0)
 		return;
 	snprintf(thread->name, sizeof thread->name, "%s", title);
-	thread->has_python_name = python != NULL;
 	thread->is_new = true;
 }
 

@@ -77,6 +77,7 @@ static void process_free(struct process *process)
 	remote_free(process->remote);
 	free(process->name);
 	free(process->command);
+	free(process->forked_name);
 	free(process);
 }
 
@@ -245,6 +246,18 @@ int process_rename(struct process *process, const char *name)
 	free(process->name);
 	process->name = copy;
 	process->is_new = true;
+	return 0;
+}
+
+int process_set_forked_name(struct process *process, const char *name, bool in_python)
+{
+	char *copy = name ? strdup(name) : NULL;
+
+	if (name && !copy)
+		return -ENOMEM;
+	free(process->forked_name);
+	process->forked_name = copy;
+	process->forked_in_python = in_python;
 	return 0;
 }
 

@@ -34,6 +34,8 @@ struct process {
 	int python_error;       /* why not: -ENOENT none, -EAGAIN starting, -EOPNOTSUPP... */
 	char python[64];        /* version, or the refused one */
 	char *name, *command;   /* from the last event or /proc; NULL before */
+	char *forked_name;      /* title of the thread that forked it, thus of its main thread; NULL: unknown */
+	bool forked_in_python;  /* that is a name in Python */
 	unsigned generation_tried; /* of the address space, at the last search */
 	uint64_t next_try_ns;
 	uint64_t next_load_ns, load_period_ns; /* CLOCK_MONOTONIC, if no event reports mappings */
@@ -84,6 +86,9 @@ int process_exec(struct processes *processes, struct process *process);
 
 /* It is called so from now on. -ENOMEM. */
 int process_rename(struct process *process, const char *name);
+
+/* Its main thread has this title until Python's name is read; NULL: it has not. -ENOMEM. */
+int process_set_forked_name(struct process *process, const char *name, bool in_python);
 
 /* The process has ended: processes_forget() may evict it. @time_ns: CLOCK_REALTIME, of its end. */
 void process_end(struct process *process, uint64_t time_ns);

@@ -12,6 +12,9 @@
  */
 enum { NAMES_SERVE_NS = 20000000, READ_SHARE = 500, MISSING_SHARE = 50 };
 
+/* Of all processes: at most 1/ALL_SHARE of the time, and so much at once. A tree of forks has hundreds in a second. */
+enum { ALL_SHARE = 50, ALL_AT_ONCE_NS = 50000000 };
+
 struct process_names {
 	struct py_thread_names names;
 	uint64_t missing_ns, next_ns; /* CLOCK_MONOTONIC: next read for an unlisted thread, and for any */
@@ -47,13 +50,26 @@ static struct process_names *find_or_add(struct thread_names *names, pid_t pid)
 	return &names->processes[names->n++];
 }
 
-static void read_names(struct process_names *process, struct py_runtime *runtime, uint64_t time_ns)
+bool thread_names_may_read(struct thread_names *names, uint64_t time_ns)
+{
+	if (names->refilled_ns == 0)
+		names->allowance_ns = ALL_AT_ONCE_NS;
+	else if (time_ns > names->refilled_ns)
+		names->allowance_ns = MIN(names->allowance_ns + (int64_t)((time_ns - names->refilled_ns) / ALL_SHARE),
+					  (int64_t)ALL_AT_ONCE_NS);
+	names->refilled_ns = MAX(names->refilled_ns, time_ns);
+	return names->allowance_ns > 0;
+}
+
+static void read_names(struct thread_names *names, struct process_names *process, struct py_runtime *runtime,
+		       uint64_t time_ns)
 {
 	uint64_t began_ns = thread_cpu_ns(), took_ns;
 
 	py_thread_names_done(&process->names);
 	(void)py_thread_names_read(runtime, &process->names); /* unreadable threads have no name */
 	took_ns = thread_cpu_ns() - began_ns;
+	names->allowance_ns -= (int64_t)took_ns;
 	process->missing_ns = time_ns + MAX(took_ns * MISSING_SHARE, (uint64_t)NAMES_SERVE_NS);
 	process->next_ns = time_ns + MAX(took_ns * READ_SHARE, (uint64_t)NAMES_SERVE_NS);
 }
@@ -67,9 +83,9 @@ const char *thread_names_by_ident(struct thread_names *names, struct py_runtime 
 	if (!process)
 		return NULL;
 	name = time_ns < process->next_ns ? py_thread_name(&process->names, ident) : NULL;
-	if (name || time_ns < process->missing_ns)
+	if (name || time_ns < process->missing_ns || !thread_names_may_read(names, time_ns))
 		return name;
-	read_names(process, runtime, time_ns);
+	read_names(names, process, runtime, time_ns);
 	return py_thread_name(&process->names, ident);
 }
 

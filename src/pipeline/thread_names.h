@@ -3,6 +3,7 @@
 #ifndef PROBING_PIPELINE_THREAD_NAMES_H
 #define PROBING_PIPELINE_THREAD_NAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -17,16 +18,18 @@ struct thread_names {
 	struct process_names *processes;
 	size_t n, allocated;
 	struct id_map by_pid; /* pid + 1 -> index */
+	int64_t allowance_ns; /* CPU time that reads may take now; below 0: until it has grown */
+	uint64_t refilled_ns; /* CLOCK_MONOTONIC: when it grew last; 0: never */
 };
 
 void thread_names_done(struct thread_names *names);
 
 /*
  * thread_names_find - threading's name of a thread. Reads all names of a process together; they are valid for
- * 20 ms, and for longer if reading them takes long.
+ * 20 ms, and for longer if reading them takes long. Reads of all processes together take at most 2 % of the time.
  * @runtime: of the process; NULL: it has none (yet).
  * @time_ns: CLOCK_MONOTONIC.
- * Returns the name, borrowed until the next call; NULL: Python does not know the thread, or cannot be read.
+ * Returns the name, borrowed until the next call; NULL: Python does not know the thread, cannot be read, or not now.
  */
 const char *thread_names_find(struct thread_names *names, struct py_runtime *runtime, pid_t pid, pid_t tid,
 			      uint64_t time_ns);
@@ -34,6 +37,9 @@ const char *thread_names_find(struct thread_names *names, struct py_runtime *run
 /* thread_names_by_ident - the same, by threading.get_ident(). Call it between samples (py_begin_sample). */
 const char *thread_names_by_ident(struct thread_names *names, struct py_runtime *runtime, pid_t pid, uint64_t ident,
 				  uint64_t time_ns);
+
+/* thread_names_may_read - whether the reads of all processes so far leave time for another one. */
+bool thread_names_may_read(struct thread_names *names, uint64_t time_ns);
 
 /* The process has ended or runs another program. */
 void thread_names_forget(struct thread_names *names, pid_t pid);

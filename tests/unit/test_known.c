@@ -158,6 +158,59 @@ static void python_says_what_they_are_called(void **state)
 	pipeline_free(pipeline);
 }
 
+static void fork_from(struct pipeline *pipeline, pid_t parent, pid_t parent_tid, pid_t child)
+{
+	struct capture_event event = forked(parent, child, later());
+
+	event.fork.parent_tid = parent_tid;
+	take(pipeline, event);
+}
+
+/* A forked process is called as the thread that forked it, before it can be read; also over several generations. */
+static void children_are_called_as_their_parents_thread(void **state)
+{
+	static struct memory_image image;
+	const struct folder *folder = *state;
+	struct pipeline *pipeline = new_pipeline(folder->file);
+	struct known_thread *thread;
+	struct process *process;
+
+	assert_int_equal(processes_add(&pipeline->processes, PARENT_PID, 0, &process), 0);
+	process->runtime = runtime_of_image("3.11.7", &image);
+	know(pipeline, PARENT_PID, 15310, 1);
+	fork_from(pipeline, PARENT_PID, 15310, CHILD_PID);
+	fork_from(pipeline, CHILD_PID, CHILD_PID, GRANDCHILD_PID); /* of a thread without a sample */
+	for (pid_t pid = CHILD_PID; pid <= GRANDCHILD_PID; pid++) {
+		thread = know(pipeline, pid, pid, monotonic_ns());
+		assert_string_equal(thread->name, "callback");
+		assert_true(thread->has_python_name);
+		assert_string_equal(know(pipeline, pid, THREAD_TID + pid, monotonic_ns())->name, "");
+	}
+	fork_from(pipeline, GRANDCHILD_PID, GRANDCHILD_PID, OTHER_PID);
+	take(pipeline, named(OTHER_PID, OTHER_PID, "other", false, later()));
+	assert_string_equal(know(pipeline, OTHER_PID, OTHER_PID, monotonic_ns())->name, "other");
+	pipeline_free(pipeline);
+}
+
+/* However many processes there are, reading their names takes a fiftieth of the time. */
+static void reads_of_names_are_limited_together(void **state)
+{
+	const uint64_t second = 1000000000, minute = 60 * second;
+	struct thread_names names = { 0 };
+
+	(void)state;
+	assert_true(thread_names_may_read(&names, minute));
+	names.allowance_ns -= 60000000; /* a read of many names */
+	assert_false(thread_names_may_read(&names, minute));
+	assert_false(thread_names_may_read(&names, minute - second)); /* times need not be in order */
+	assert_false(thread_names_may_read(&names, minute + second / 4));
+	assert_true(thread_names_may_read(&names, minute + second));
+	assert_true(thread_names_may_read(&names, 60 * minute));
+	names.allowance_ns -= 60000000; /* time is not saved up */
+	assert_false(thread_names_may_read(&names, 60 * minute));
+	thread_names_done(&names);
+}
+
 static void rows_are_of_what_has_changed(void **state)
 {
 	const struct folder *folder = *state;
@@ -207,6 +260,8 @@ int main(void)
 		FOLDER_TEST(names_are_asked_for_ever_less_often),
 		FOLDER_TEST(a_thread_that_is_renamed_has_another_row),
 		FOLDER_TEST(python_says_what_they_are_called),
+		FOLDER_TEST(children_are_called_as_their_parents_thread),
+		cmocka_unit_test(reads_of_names_are_limited_together),
 		FOLDER_TEST(rows_are_of_what_has_changed),
 	};
 
