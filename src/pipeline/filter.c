@@ -24,6 +24,7 @@ struct filter_thread {
 void filter_init(struct filter *filter, const struct filter_options *options, struct thread_names *names)
 {
 	*filter = (struct filter){ .options = options, .names = names };
+	names->is_unlimited = options->threads.n > 0;
 }
 
 void filter_done(struct filter *filter)

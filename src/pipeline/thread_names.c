@@ -58,7 +58,7 @@ bool thread_names_may_read(struct thread_names *names, uint64_t time_ns)
 		names->allowance_ns = MIN(names->allowance_ns + (int64_t)((time_ns - names->refilled_ns) / ALL_SHARE),
 					  (int64_t)ALL_AT_ONCE_NS);
 	names->refilled_ns = MAX(names->refilled_ns, time_ns);
-	return names->allowance_ns > 0;
+	return names->is_unlimited || names->allowance_ns > 0;
 }
 
 static void read_names(struct thread_names *names, struct process_names *process, struct py_runtime *runtime,

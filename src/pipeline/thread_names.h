@@ -18,6 +18,7 @@ struct thread_names {
 	struct process_names *processes;
 	size_t n, allocated;
 	struct id_map by_pid; /* pid + 1 -> index */
+	bool is_unlimited;    /* samples are chosen by name: read all, whatever it takes */
 	int64_t allowance_ns; /* CPU time that reads may take now; below 0: until it has grown */
 	uint64_t refilled_ns; /* CLOCK_MONOTONIC: when it grew last; 0: never */
 };
