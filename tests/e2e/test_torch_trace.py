@@ -174,8 +174,7 @@ class Unharmed(TorchCase):
             losses = [value for _, name, value in answer["variables"] if name == "loss"]
             self.assertEqual(2, len(losses))
             self.assertTrue(all(0 < value < 10 for value in losses), losses)
-            program.stdin.close()
-            said = program.stderr.read()
+            _, said = program.communicate()  # ends its stdin
             self.assertNotIn("tracing of torch has stopped", said)
 
     def check_rows(self, pid):
@@ -194,8 +193,9 @@ class Unharmed(TorchCase):
             self.assertEqual("ready {}\n", process.stdout.readline())
             yield process
         finally:
-            process.kill()
-            process.communicate()
+            if process.returncode is None:
+                process.kill()
+                process.communicate()
 
 
 class Example(TorchCase):
