@@ -126,12 +126,12 @@ def _hash(number):
 
 class Known(object):
     """A module: its name in its model."""
-    __slots__ = ("ref", "name", "kind", "is_root", "number", "single", "prefix")
+    __slots__ = ("ref", "name", "kind", "is_root", "number", "end", "prefix")
 
     def __init__(self, ref, name, kind, is_root, number):
         self.ref, self.name, self.kind, self.is_root, self.number = ref, name, kind, is_root, number
         self.prefix = ""  # of a root: what its modules' names begin with, where another model has the same names
-        self.single = None  # the type of its only node, if it has but one
+        self.end = None  # where its one last node is: (type of the output's node, indexes of the way, type of that node)
 
 
 class Call(object):
@@ -375,18 +375,33 @@ class Trace(object):
                     begins = True
             if not begins:  # it has passed on what it was given
                 return
-            if call.first == index and len(nodes) == 1 and type(nodes[0]) is call.known.single:
+            end = find_end_again(call, nodes) if call.first == index else None
+            if end is not None:
                 local.entries[index] = call.inputs
                 call.n_ends = 1
-                nodes[0].register_hook(End(call))
+                end.register_hook(End(call))
             else:
                 find_ends(call, nodes)
             call.waits_for = call.n_ends
+
+        def find_end_again(call, nodes):
+            """Of a module without modules in it: its last node is where it was in an earlier call, if the nodes have its types."""
+            known = call.known.end
+            node = nodes[0]
+            if known is None or len(nodes) != 1 or type(node) is not known[0]:
+                return None
+            for i in known[1]:
+                nexts = node.next_functions
+                if i >= len(nexts):
+                    return None
+                node = nexts[i][0]
+            return node if type(node) is known[2] else None
 
         def find_ends(call, nodes):
             """The nodes, or calls of modules in it, that lead to its inputs; if none does, those that lead nowhere."""
             owners, entries, inputs, first = local.owners, local.entries, call.inputs, call.first
             todo, seen, ends, deepest, outside = list(nodes), set(nodes), [], [], []
+            came = {} if first == call.index else None  # from which node, and as which of its next ones
             for _ in range(MAX_NODES):
                 if not todo:
                     break
@@ -397,7 +412,7 @@ class Trace(object):
                 else:
                     nexts, what = [one for one, _ in node.next_functions], node
                 leads_on = leads_out = False
-                for one in nexts:
+                for i, one in enumerate(nexts):
                     if one is None or type(one) is accumulate:
                         continue
                     its = owners.get(one)
@@ -409,14 +424,21 @@ class Trace(object):
                         if one not in seen:
                             seen.add(one)
                             todo.append(one)
+                            if came is not None:
+                                came[one] = node, i
                 if leads_out:
                     ends.append(what)
                 elif not leads_on:
                     deepest.append(what)
             entries[call.index] = outside
-            if call.first == call.index and len(seen) == 1:
-                call.known.single = type(nodes[0])
-            for what in ends or deepest:
+            ends = ends or deepest
+            if came is not None and len(nodes) == 1 and len(ends) == 1 and type(ends[0]) is not Call:
+                way, node = [], ends[0]
+                while node is not nodes[0]:
+                    node, i = came[node]
+                    way.insert(0, i)
+                call.known.end = type(nodes[0]), way, type(ends[0])
+            for what in ends:
                 if type(what) is not Call:
                     what.register_hook(End(call))
                 elif what.n_ends == 0:

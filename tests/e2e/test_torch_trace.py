@@ -170,9 +170,9 @@ class Unharmed(TorchCase):
                     self.assertRegex(off, r"^[0-9a-f]{16}")
                     self.assertEqual((off, off), (on, half))
             self.check_rows(program.pid)
-            self.assertEqual([["train", "i", 0], ["train", "i", 1]], sorted(row for row in answer["variables"] if row[1] == "i"))
+            self.assertEqual(2 * [["train", "i", 0], ["train", "i", 1]], [row for row in answer["variables"] if row[1] == "i"])
             losses = [value for _, name, value in answer["variables"] if name == "loss"]
-            self.assertEqual(2, len(losses))
+            self.assertEqual(4, len(losses))
             self.assertTrue(all(0 < value < 10 for value in losses), losses)
             _, said = program.communicate()  # ends its stdin
             self.assertNotIn("tracing of torch has stopped", said)
@@ -182,6 +182,13 @@ class Unharmed(TorchCase):
         for name in (("blocks.1.first", "Linear"), ("0.layers.1.self_attn", "MultiheadAttention"), ("0.layers.1.linear2", "Linear"),
                      ("Model", "Model"), ("1", "Own"), ("DistributedDataParallel", "DistributedDataParallel")):
             self.assertIn(name, names)
+        for stage, ms in (("forward", 40), ("backward", 100)):  # the least: a busy machine adds to it
+            took = dict(self.sql(pid, "SELECT module, min(duration_ms) FROM torch_trace WHERE stage = '%s' AND module LIKE '%%pauser%%' OR "
+                                 "stage = '%s' AND operation_name = 'Pausers' OR stage = '%s' AND module = 'beside' GROUP BY module" % (
+                                     stage, stage, stage)))
+            self.assertTrue(ms <= took["pauser"] < ms * 2, took)
+            self.assertTrue(took["pauser"] <= took["Pausers"] < ms * 3, took)
+            self.assertLess(took["beside"], ms / 2)
 
     @contextlib.contextmanager
     def program(self, command, **more):
