@@ -64,6 +64,7 @@ def measure(probing, training, n_rounds, n_steps):
         ways = ways[1:] + ways[:1]
         for way, spec in ways:
             probing.enable_torch_profiling(spec)
+            training.steps(1)  # the caches are warm again
             ns = training.steps(n_steps)
             probing.disable_torch_profiling()
             if i > 0:  # the first one warms up

@@ -108,6 +108,17 @@ class Resnet(TorchCase):
                        "a.time_offset + a.duration > b.time_offset + b.duration + 1e-6")
         self.assertEqual([], bad)
 
+    def test_self_times(self):
+        """The query of docs/torch.md: what modules take themselves adds up to the model's total."""
+        with open(os.path.join(p.ROOT, "docs", "torch.md")) as file:
+            query = file.read().split("```sql\n")[1].split("```")[0].replace("LIMIT 20", "")
+        rows = self.sql(self.pid, query)
+        for stage in ("forward", "backward"):
+            (total,), whole = [row[4] for row in rows if row[0] == "ResNet" and row[2] == stage], sum(
+                row[5] for row in rows if row[1] != "CrossEntropyLoss" and row[2] == stage)
+            self.assertAlmostEqual(total, whole, delta=total * 0.001)
+            self.assertEqual(68, len([row for row in rows if row[1] != "CrossEntropyLoss" and row[2] == stage]))
+
     def test_columns(self):
         row = self.sql(self.pid, "SELECT typeof(timestamp), step, seq, stage, allocated, time_offset > 0, duration_ms / duration, local_step, "
                        "global_step, rank FROM torch_trace WHERE module = 'SGD' AND step = 1")[0]
