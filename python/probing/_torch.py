@@ -125,7 +125,7 @@ def _hash(number):
 # ---- Modules and their calls ----
 
 class Known(object):
-    """A module: its name in its model."""
+    """A module, by its name in its model."""
     __slots__ = ("ref", "name", "kind", "is_root", "number", "end", "prefix")
 
     def __init__(self, ref, name, kind, is_root, number):
@@ -167,7 +167,8 @@ class Graph(object):
     """Hooks on autograd nodes of this torch."""
 
     def __init__(self, torch):
-        node = torch.zeros(1, requires_grad=True).view(1).grad_fn
+        with torch.inference_mode(False), torch.enable_grad():
+            node = torch.zeros(1, requires_grad=True, device="cpu").view(1).grad_fn
         self.torch = torch
         self.accumulate = type(node.next_functions[0][0])
         self.before = self.before_new if hasattr(node, "register_prehook") else self.before_old
@@ -178,7 +179,7 @@ class Graph(object):
     def before_old(self, local, node, hook):
         """Before 2.0 a node takes such hooks only from a tensor, which is one of ours here: the program's keeps none."""
         if local.dummy is None:
-            local.dummy = self.torch.empty(0)
+            local.dummy = self.torch.empty(0, device="cpu")
         local.dummy._backward_hooks = {0: hook}
         node._register_hook_dict(local.dummy)
         local.dummy._backward_hooks = None
@@ -218,15 +219,14 @@ class Trace(object):
                                                        text_bytes={"module": 96, "stage": 8, "operation_name": 40})
         self.variables = None
         self.local, self.lock, self.graph = Local(), threading.Lock(), Graph(torch)
-        self.known, self.roots, self.n_trees = {}, [], 0
+        self.known, self.n_trees = {}, 0
         self.handles, self.mode = [], None
         self.is_wanted = self.has_passed_one = False
         self.step = self.local_step = self.n_inferences = 0
         self.global_step = None
         self.has_optimizer, self.follows_program = False, False
         self.last_optimizer, self.seen_optimizers, self.n_since = None, {}, 0
-        self.pending, self.lost = [], 0
-        self.rank = 0
+        self.rank = self.lost = 0
         self.is_on = False
         self.undo = []
         self.cuda = None
@@ -234,7 +234,8 @@ class Trace(object):
         self.step_began = time.perf_counter()
         self.call_code = torch.nn.Module._call_impl.__code__
         self.is_tracing = getattr(torch._C, "_get_tracing_state", lambda: None)
-        self.is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None)
+        self.is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None) or \
+            getattr(torch._utils, "is_compiling", None)  # torch 2.0
         self.make_hooks()
         if hasattr(torch, "compile"):  # it would tell the program that hooks are called for a compiled model itself
             import warnings
@@ -245,6 +246,8 @@ class Trace(object):
     def fail(self):
         """An exception of ours: say it once, and trace no more. Called where it is handled."""
         error = sys.exc_info()
+        if not self.is_on:
+            return
         try:
             self.stop()
         finally:

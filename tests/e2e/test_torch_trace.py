@@ -188,6 +188,19 @@ class Unharmed(TorchCase):
             _, said = program.communicate()  # ends its stdin
             self.assertNotIn("tracing of torch has stopped", said)
 
+    def test_a_mistake_of_ours_ends_tracing_only(self):
+        """Each kind of hook raises in turn: one line, and the training goes on."""
+        code = ("import sys; sys.path.insert(0, %r)\nimport torch, torch_cases as cases, probing, probing._torch as ours\ndef run():\n"
+                "    torch.manual_seed(1)\n    return cases.plain()\nwanted = run()\n"
+                "for name in ('new_seq', 'append', 'settings', 'local_step'):\n"
+                "    probing.enable_torch_profiling('on')\n    setattr(ours._trace, name, None)\n"
+                "    print(run() == wanted, ours._trace.is_on, len(torch.nn.modules.module._global_forward_hooks))\n"
+                "    ours._trace = None\n" % os.path.join(p.ROOT, "fixtures"))
+        done = self.run_python("-c", code, PROBING="1")
+        self.assertEqual("True False 0\n" * 4, done.stdout, done.stderr)
+        said = [line for line in done.stderr.splitlines() if "tracing of torch has stopped, the program continues: " in line]
+        self.assertEqual(4, len(said), done.stderr)
+
     def check_rows(self, pid):
         names = {tuple(row) for row in self.sql(pid, "SELECT DISTINCT module, operation_name FROM torch_trace WHERE stage = 'backward'")}
         for name in (("blocks.1.first", "Linear"), ("0.layers.1.self_attn", "MultiheadAttention"), ("0.layers.1.linear2", "Linear"),
