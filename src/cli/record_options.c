@@ -29,7 +29,8 @@ enum {
 	KEY_METRICS,
 	KEY_BACKGROUND,
 	KEY_DISTINCT,
-	KEY_NO_ROWS
+	KEY_NO_ROWS,
+	KEY_METRICS_ONLY
 };
 
 /* clang-format off */
@@ -88,7 +89,9 @@ static const struct argp_option option_list[] = {
 	  "(state await)", 0 },
 	{ "metrics", KEY_METRICS, "TIME", 0,
 	  "Store memory, CPU time and I/O of the processes and of the machine every TIME (default: 1s; 0: never) in the tables "
-	  "process_usage and machine_usage", 0 },
+	  "process_usage, machine_usage, cgroup_usage, pressure, disk_usage, network_usage, gpu_metrics...", 0 },
+	{ "metrics-only", KEY_METRICS_ONLY, NULL, 0,
+	  "Take no samples: store metrics alone, of the selected processes or of the whole machine", 0 },
 	{ "background", KEY_BACKGROUND, NULL, 0,
 	  "Return once recording has begun: print the recorder's PID and file, and go on in a process of its own, with "
 	  "messages in OUT.log; SIGTERM to that PID ends it", 0 },
@@ -254,15 +257,48 @@ static void take_sleep(struct record_options *options)
 	options->duration_s = seconds;
 }
 
+/* What needs samples, or a command, is of no use. */
+static void check_metrics_only(struct argp_state *state, const struct record_options *options)
+{
+	if (options->command)
+		argp_error(
+			state,
+			"--metrics-only is for running processes: give --pid, --comm, --cmdline or --user, or none of "
+			"them for the whole machine");
+	if (options->pipeline.metrics_ns == 0)
+		argp_error(state, "--metrics-only with --metrics 0 would record nothing");
+	if (options->event_name || options->hz_given || options->capture.mode != MODE_CPU ||
+	    options->capture.source != SOURCE_AUTO || options->capture.idle || options->pipeline.filter.gil ||
+	    options->pipeline.filter.threads.n > 0 || options->pipeline.filter.functions.n > 0)
+		argp_error(
+			state,
+			"--metrics-only takes no samples: leave --event, --frequency, --mode, --source, --idle and filters "
+			"of samples out");
+	if (options->capture.paused || options->control)
+		argp_error(state, "--metrics-only cannot pause: leave --control, --paused and --delay out");
+	if (options->picture.format || options->picture.temporary.path)
+		argp_error(
+			state,
+			"--metrics-only has no stacks to draw: leave --format out; probing report --timeline draws metrics");
+}
+
 static void check(struct argp_state *state, struct record_options *options)
 {
 	if (options->event_name && strcmp(options->event_name, "list") == 0)
 		return;
 	take_sleep(options);
-	target_options_check(state, options);
+	if (options->metrics_only)
+		check_metrics_only(state, options);
+	else
+		target_options_check(state, options);
 	if (options->is_background)
 		check_background(state, options);
 	picture_choose(state, &options->picture, &options->path);
+	if (options->metrics_only && options->picture.exporter)
+		argp_error(
+			state,
+			"--metrics-only has no stacks to export: name a recording with -o, and draw it with probing report "
+			"--timeline");
 	options->no_summary |= options->picture.temporary.path != NULL;
 	if (!options->path)
 		options->path = cli_default_recording();
@@ -374,6 +410,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options->pipeline.metrics_ns =
 			(uint64_t)(cli_parse_duration(state, argument, "the period of --metrics", 0, 1e6) * 1e9);
 		return 0;
+	case KEY_METRICS_ONLY:
+		options->metrics_only = true;
+		return 0;
 	case 'q':
 		options->quiet = true;
 		return 0;
@@ -411,6 +450,7 @@ const struct argp record_argp = {
 	       "  probing record -e page-faults -- python3 train.py\n"
 	       "  probing record --pid 4242 -F 19 --retention 1h --max-size 500M -o always.db\n"
 	       "  probing record --comm 'python3*' --threads 'loader-*' -d 20\n"
+	       "  probing record --metrics-only --retention 1d -o host.db\n"
 	       "Then: probing flamegraph, probing report, probing sql \"SELECT ...\".\n"
 	       "\n"
 	       "A command keeps its input, output and exit status; probing forwards signals to it. With --pid, "

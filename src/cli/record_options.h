@@ -30,6 +30,7 @@ struct record_options {
 	bool is_background; /* go on in a process of its own */
 	bool is_distinct;   /* the path gets the PID if another recorder writes it */
 	char *own_path;     /* that path; NULL: none */
+	bool metrics_only;  /* without samples */
 };
 
 /* Fills a struct record_options with preset defaults; checks it as a whole. Strings are argv's. */

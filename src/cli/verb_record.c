@@ -22,6 +22,7 @@
 #include "src/cli/child.h"
 #include "src/cli/cli.h"
 #include "src/cli/matching.h"
+#include "src/cli/record_metrics.h"
 #include "src/cli/record_options.h"
 #include "src/cli/recording_run.h"
 #include "src/cli/summary.h"
@@ -416,6 +417,11 @@ static int run_record(int argc, char **argv)
 	}
 	recording.picture = &options.picture;
 	recording_block_signals(&mask);
+	if (options.metrics_only) {
+		status = record_metrics(&options);
+		target_options_done(&options.targets);
+		return status;
+	}
 	status = picture_prepare(&options.picture, options.path, options.mode, options.quiet);
 	if (status == EXIT_OK && options.control)
 		status = control_open(options.control, &recording.control);

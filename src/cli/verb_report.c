@@ -11,18 +11,29 @@
 #include "src/cli/endpoint.h"
 #include "src/cli/gpu_summary.h"
 #include "src/cli/nameless.h"
+#include "src/cli/timeline.h"
 #include "src/cli/view.h"
 #include "src/profile/profile.h"
 #include "src/report/report.h"
 #include "src/store/store.h"
 
-enum { OPTION_TOTAL = 0x200, OPTION_BY, OPTION_CALLERS, OPTION_CALLEES, OPTION_JSON, MAX_ROWS = 1000000 };
+enum {
+	OPTION_TOTAL = 0x200,
+	OPTION_BY,
+	OPTION_CALLERS,
+	OPTION_CALLEES,
+	OPTION_JSON,
+	OPTION_TIMELINE,
+	OPTION_ASCII,
+	MAX_ROWS = 1000000
+};
 
 struct options {
 	const char *recording;
 	struct view view;
 	struct report_options report;
 	struct glob_list callers, callees;
+	bool timeline, is_ascii;
 };
 
 static const struct argp_option option_list[] = {
@@ -35,6 +46,9 @@ static const struct argp_option option_list[] = {
 	{ "callees", OPTION_CALLEES, "NAME", 0, "Show the callees of this function; a glob (repeatable)", 0 },
 	{ "json", OPTION_JSON, NULL, 0, "Write one JSON object", 0 },
 	{ "total", OPTION_TOTAL, NULL, 0, "Sort by total time (default: self time)", 0 },
+	{ "timeline", OPTION_TIMELINE, NULL, 0,
+	  "Draw the metrics over time instead: CPU, memory, I/O, GPUs, of --pid, from --since to --until", 0 },
+	{ "ascii", OPTION_ASCII, NULL, 0, "With --timeline: ASCII characters only", 0 },
 	VIEW_LIVE_ROW,
 	VIEW_OPTION_ROWS,
 	{ 0 },
@@ -50,6 +64,27 @@ static unsigned parse_rows(const char *argument, struct argp_state *state)
 	if (errno != 0 || end == argument || *end != '\0' || rows < 1 || rows > MAX_ROWS)
 		argp_error(state, "-n needs a number from 1 to %d, not %s", MAX_ROWS, argument);
 	return (unsigned)rows;
+}
+
+/* Metrics are of processes, not of stacks. */
+static void check_timeline(struct argp_state *state, const struct options *options)
+{
+	const struct view *view = &options->view;
+
+	if (options->report.json || options->callers.n > 0 || options->callees.n > 0 || options->report.by_total ||
+	    options->report.by != REPORT_BY_FUNCTION)
+		argp_error(state,
+			   "--timeline is a picture of its own: leave --json, --by, --total, --callers and --callees "
+			   "out (probing sql has the numbers)");
+	if (view->where || view->processes.n > 0 || view->threads.n > 0 || view->functions.n > 0 || view->focus.n > 0 ||
+	    view->modules.n > 0 || view->ignore.n > 0 || view->gil)
+		argp_error(state, "--timeline shows whole processes: only --pid, --since and --until select");
+	if (options->recording && endpoint_is_process(options->recording))
+		argp_error(
+			state,
+			"--timeline needs a recording: probing record --metrics-only --pid %s -d 60, then probing report "
+			"--timeline",
+			options->recording);
 }
 
 static error_t parse(int key, char *argument, struct argp_state *state)
@@ -76,6 +111,12 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case OPTION_TOTAL:
 		options->report.by_total = true;
 		return 0;
+	case OPTION_TIMELINE:
+		options->timeline = true;
+		return 0;
+	case OPTION_ASCII:
+		options->is_ascii = true;
+		return 0;
 	case ARGP_KEY_ARG:
 		cli_parse_recording(state, argument, &options->recording);
 		return 0;
@@ -85,6 +126,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 			argp_error(state, "--callers and --callees are two questions: ask one at a time");
 		if ((options->callers.n > 0 || options->callees.n > 0) && options->report.by != REPORT_BY_FUNCTION)
 			argp_error(state, "--callers and --callees are of functions: leave --by out");
+		if (options->timeline)
+			check_timeline(state, options);
 		return 0;
 	default:
 		return view_parse(key, argument, state, &options->view);
@@ -107,6 +150,7 @@ static const struct argp argp = {
 	       "  probing report --by thread --json\n"
 	       "  probing report --by wait\n"
 	       "  probing report --by step -n 5\n"
+	       "  probing report --timeline --since 14:05 --until 14:10\n"
 	       "  probing report --function Trainer.step --threads='loader-*'\n",
 };
 
@@ -179,6 +223,11 @@ static int run_report(int argc, char **argv)
 	options.report.show_interpreter = options.view.show_interpreter;
 	options.report.columns = cli_columns(STDOUT_FILENO);
 	options.report.colour = cli_colour(STDOUT_FILENO);
+	if (options.timeline) {
+		status = timeline_print(options.recording, &options.view, options.is_ascii);
+		view_done(&options.view);
+		return status;
+	}
 	status = view_open(options.recording, &options.view, &db, &profile);
 	if (status == EXIT_OK && view_held(&options.view, db, &held))
 		options.report.held = &held;

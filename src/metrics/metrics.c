@@ -133,6 +133,13 @@ struct kept_process *metric_process(struct metrics *metrics, pid_t pid)
 	return process;
 }
 
+bool metrics_saw_end(const struct metrics *metrics, pid_t pid)
+{
+	const struct id_slot *slot = id_map_find(&metrics->by_pid, (uint64_t)pid);
+
+	return slot && metrics->processes[slot->id].has_ended;
+}
+
 /* Close the files of processes that are not looked at any more. */
 static int evict(struct metrics *metrics)
 {
@@ -195,6 +202,7 @@ void metrics_free(struct metrics *metrics)
 	free(metrics->processes);
 	id_map_done(&metrics->by_pid);
 	cgroup_done(metrics);
+	gpu_reader_free(metrics->gpu);
 	free(metrics);
 }
 
@@ -222,4 +230,41 @@ int metrics_put(struct metrics *metrics, const char *table, const struct metrics
 			break;
 	}
 	return r < 0 ? r : evict(metrics);
+}
+
+/* ---- GPUs ---- */
+
+int metrics_start_gpu(struct metrics *metrics)
+{
+	metrics->gpu_asked_seconds = (double)realtime_ns() / 1e9;
+	return gpu_reader_start(&metrics->gpu);
+}
+
+void metrics_ask_gpu(struct metrics *metrics, double seconds)
+{
+	if (metrics->gpu && gpu_reader_ask(metrics->gpu, monotonic_ns()))
+		metrics->gpu_asked_seconds = seconds;
+}
+
+int metrics_put_gpu(struct metrics *metrics, const struct metric_sink *sink)
+{
+	const struct gpu_look *look;
+	int r = 0;
+
+	if (!metrics->gpu || gpu_reader_take(metrics->gpu, 0, &look) < 0)
+		return 0;
+	if (!metrics->has_gpu_devices)
+		r = gpu_put_devices(look, metrics->host, sink);
+	metrics->has_gpu_devices = true;
+	if (r >= 0)
+		r = gpu_put_metrics(look, metrics->gpu_asked_seconds, metrics->host, sink);
+	return r < 0 ? r : gpu_put_processes(look, metrics->gpu_asked_seconds, metrics->host, sink);
+}
+
+const char *metrics_gpu_trouble(struct metrics *metrics)
+{
+	bool is_absent = false;
+	const char *why = metrics->gpu ? gpu_reader_why(metrics->gpu, monotonic_ns(), &is_absent) : NULL;
+
+	return is_absent ? NULL : why;
 }

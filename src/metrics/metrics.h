@@ -9,6 +9,7 @@
 #ifndef PROBING_METRICS_H
 #define PROBING_METRICS_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "src/metrics/gpu.h"
@@ -69,6 +70,20 @@ struct metrics_moment {
  */
 int metrics_put(struct metrics *metrics, const char *table, const struct metrics_moment *moment,
 		const struct metric_sink *sink);
+
+/* metrics_saw_end - whether a process had ended at the last look at process_usage; its parent may not have waited for it. */
+bool metrics_saw_end(const struct metrics *metrics, pid_t pid);
+
+/* GPUs: a look is asked for at one moment, and its rows come later. All do nothing before metrics_start_gpu(). */
+
+/* metrics_start_gpu - start the process that reads GPUs, and ask it for a look: see gpu_reader_start(). */
+int metrics_start_gpu(struct metrics *metrics);
+/* metrics_ask_gpu - ask for a look, unless one is under way. @seconds: the timestamp of its rows. */
+void metrics_ask_gpu(struct metrics *metrics, double seconds);
+/* metrics_put_gpu - the rows of a look that has come since. Errors: those of the sink. */
+int metrics_put_gpu(struct metrics *metrics, const struct metric_sink *sink);
+/* metrics_gpu_trouble - why there are no rows of GPUs from some time on; NULL: there are, or the machine has none. Borrowed. */
+const char *metrics_gpu_trouble(struct metrics *metrics);
 
 /* metrics_host - the name of the machine; "" if the kernel does not say. Borrowed. */
 const char *metrics_host(struct metrics *metrics);

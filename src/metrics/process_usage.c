@@ -37,11 +37,15 @@ int metrics_read_process(struct metrics *metrics, pid_t pid, struct process_usag
 	files.stat = metric_read_kept(metrics, 0, path, &process->fds[0]);
 	if (files.stat)
 		files.status = read_status(metrics, process);
-	if (!files.status)
-		return errno == ENOENT ? -ESRCH : -errno;
+	if (!files.status) {
+		r = errno == ENOENT ? -ESRCH : -errno;
+		process->has_ended = r == -ESRCH;
+		return r;
+	}
 	snprintf(path, sizeof path, "/proc/%d/io", (int)pid);
 	files.io = metric_read_kept(metrics, 2, path, &process->fds[2]);
 	r = metrics_parse_process(&files, metrics->tick_ns, ret);
+	process->has_ended = r == -ESRCH;
 	if ((size_t)(process - metrics->processes) >= metrics->max_kept)
 		for (size_t i = 0; i < PROCESS_N_FILES; i++)
 			if (process->fds[i] >= 0) {

@@ -31,6 +31,7 @@ struct kept_process {
 	pid_t pid;
 	int fds[PROCESS_N_FILES]; /* -1: not open */
 	uint64_t look;            /* the last one that saw it */
+	bool has_ended;           /* it had no memory, at the last look: a zombie stays in /proc */
 	uint64_t grouped;         /* the look that read its cgroups; 0: none has */
 	uint64_t networked;       /* the look that read its network namespace; 0: none has */
 	uint64_t network;         /* inode of its network namespace; 0: unknown */
@@ -64,6 +65,9 @@ struct metrics {
 	size_t n_cgroups, cgroups_allocated;
 	struct cgroup_mount *mounts;
 	size_t n_mounts, mounts_allocated;
+	struct gpu_reader *gpu;   /* NULL: not asked for */
+	double gpu_asked_seconds; /* timestamp of the look that is under way */
+	bool has_gpu_devices;     /* their rows are put */
 };
 
 /*

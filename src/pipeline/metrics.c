@@ -49,54 +49,20 @@ static int add_row(void *data, const char *table, const struct metric_value *val
 	return r;
 }
 
-/* ---- GPUs: a look is asked for at one tick, and its rows come with a later flush ---- */
+/* ---- All of them ---- */
 
 int pipeline_start_metrics(struct pipeline *pipeline)
 {
 	int r;
 
 	r = metrics_new(&pipeline->metrics);
-	pipeline->gpu_asked_ns = realtime_ns();
-	return r < 0 ? r : gpu_reader_start(&pipeline->gpu);
-}
-
-static int put_look(struct pipeline *pipeline, const struct gpu_look *look)
-{
-	const struct metric_sink sink = { add_row, pipeline->batch };
-	double seconds = store_seconds(pipeline->gpu_asked_ns);
-	const char *host = metrics_host(pipeline->metrics);
-	int r = 0;
-
-	if (!pipeline->has_gpu_devices)
-		r = gpu_put_devices(look, host, &sink);
-	pipeline->has_gpu_devices = true;
-	if (r >= 0)
-		r = gpu_put_metrics(look, seconds, host, &sink);
-	return r < 0 ? r : gpu_put_processes(look, seconds, host, &sink);
-}
-
-static int take_gpu(struct pipeline *pipeline)
-{
-	const struct gpu_look *look;
-
-	return pipeline->gpu && gpu_reader_take(pipeline->gpu, 0, &look) == 0 ? put_look(pipeline, look) : 0;
-}
-
-static void ask_gpu(struct pipeline *pipeline, uint64_t now_ns, uint64_t time_ns)
-{
-	if (pipeline->gpu && gpu_reader_ask(pipeline->gpu, now_ns))
-		pipeline->gpu_asked_ns = time_ns;
+	return r < 0 ? r : metrics_start_gpu(pipeline->metrics);
 }
 
 const char *pipeline_gpu_trouble(const struct pipeline *pipeline)
 {
-	bool is_absent = false;
-	const char *why = pipeline->gpu ? gpu_reader_why(pipeline->gpu, monotonic_ns(), &is_absent) : NULL;
-
-	return is_absent ? NULL : why;
+	return pipeline->metrics ? metrics_gpu_trouble(pipeline->metrics) : NULL;
 }
-
-/* ---- All of them ---- */
 
 /* The processes that are known and have not ended, in the pipeline's array of them. */
 static int find_pids(struct pipeline *pipeline, size_t *ret_n)
@@ -124,10 +90,12 @@ int pipeline_take_metrics(struct pipeline *pipeline, uint64_t now_ns)
 	uint64_t began_ns = thread_cpu_ns(), due_ns;
 	int r;
 
-	r = take_gpu(pipeline);
-	if (r < 0 || period_ns == 0 || now_ns < pipeline->next_metrics_ns || pipeline->paused_ns != 0)
+	if (period_ns == 0)
+		return 0;
+	r = metrics_put_gpu(pipeline->metrics, &sink);
+	if (r < 0 || now_ns < pipeline->next_metrics_ns || pipeline->paused_ns != 0)
 		return r;
-	ask_gpu(pipeline, now_ns, time_ns);
+	metrics_ask_gpu(pipeline->metrics, moment.seconds);
 	r = find_pids(pipeline, &moment.n_pids);
 	moment.pids = pipeline->metric_pids;
 	if (r >= 0)

@@ -99,7 +99,6 @@ void pipeline_free(struct pipeline *pipeline)
 	memory_stitcher_free(pipeline->memory_stitcher);
 	processes_done(&pipeline->processes);
 	cfi_client_free(pipeline->cfi);
-	gpu_reader_free(pipeline->gpu);
 	metrics_free(pipeline->metrics);
 	free(pipeline->metric_pids);
 	free(pipeline->threads);

@@ -87,6 +87,30 @@ struct report_nameless {
 int report_nameless(const struct profile *profile, bool show_interpreter, struct report_nameless *ret);
 void report_nameless_done(struct report_nameless *nameless);
 
+/* A series of numbers over time. */
+struct timeline_point {
+	double seconds, value;
+};
+struct timeline_series {
+	const char *name, *unit;
+	const struct timeline_point *points; /* in order of time */
+	size_t n;                            /* not 0 */
+	bool is_level;                       /* drawn from its minimum; else from 0 */
+};
+struct timeline {
+	const struct timeline_series *series;
+	size_t n;
+	double since, until; /* seconds */
+	unsigned columns;    /* width to fit; 0: 80 */
+	bool is_ascii;
+};
+
+/*
+ * report_timeline - a line for each series: its name, its means as a picture of characters, its range. A blank has no number.
+ * Errors: -ENOMEM; -EIO.
+ */
+int report_timeline(const struct timeline *timeline, FILE *out);
+
 /* Result of searching a source. */
 enum annotate_source {
 	ANNOTATE_FOUND,

@@ -164,6 +164,28 @@ static int find_oldest(struct store *store, int64_t max, uint64_t before_ns, int
 	return r;
 }
 
+/* Metrics from before the first sample that stays. */
+static int drop_metrics(struct store *store, int64_t last)
+{
+	sqlite3_stmt *statement;
+	double seconds = 0;
+	int code, r;
+
+	r = prepare(store,
+		    "SELECT coalesce((SELECT timestamp FROM sample WHERE rowid > ?1 ORDER BY rowid LIMIT 1),"
+		    " (SELECT timestamp FROM sample WHERE rowid = ?1))",
+		    &statement);
+	if (r < 0)
+		return r;
+	sqlite3_bind_int64(statement, 1, last);
+	code = sqlite3_step(statement);
+	if (code == SQLITE_ROW)
+		seconds = sqlite3_column_double(statement, 0);
+	r = code == SQLITE_ROW ? 0 : store_errno(store->db, code);
+	sqlite3_finalize(statement);
+	return r < 0 ? r : store_drop_metrics_before(store, seconds);
+}
+
 int store_drop_oldest(struct store *store, int64_t max, uint64_t before_ns, int64_t *ret)
 {
 	int64_t last = 0, n = 0;
@@ -175,7 +197,7 @@ int store_drop_oldest(struct store *store, int64_t max, uint64_t before_ns, int6
 	for (size_t i = 0; i < N_ELEMENTS(drop_sql) && r >= 0 && n > 0; i++)
 		r = run(store, drop_sql[i], last, 0);
 	if (r >= 0 && n > 0)
-		r = store_drop_metrics(store, last);
+		r = drop_metrics(store, last);
 	if (r >= 0 && n > 0)
 		r = series_drop(store, last);
 	if (r < 0)

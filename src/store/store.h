@@ -161,9 +161,11 @@ struct metric_value {
 extern const char *const store_metric_tables[]; /* their names; NULL ends the list */
 /*
  * store_put_metric - a row; the first one creates its table if that is an optional one. Put again for the same moment, the later
- * row stays. @table: of store_metric_tables. -ENOENT: the file is of a version that has no such table.
+ * row stays. @table: of store_metric_tables. -EINVAL: it is not, or has another number of columns; -ENOENT: the file is of a version that has no such table.
  */
 int store_put_metric(struct store *store, const char *table, const struct metric_value *values, size_t n);
+/* store_drop_metrics_before - drop their rows from before a time. In a transaction. @seconds: since 1970. */
+int store_drop_metrics_before(struct store *store, double seconds);
 /* store_make_metric_table - create one of them in a file that lacks it. */
 int store_make_metric_table(sqlite3 *db, const char *table);
 int store_put_counter(struct store *store, const char *name, int64_t value); /* insert or replace */

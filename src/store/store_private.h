@@ -27,15 +27,16 @@ enum statement {
 };
 
 struct series;
-struct catalogue_table;
+
+enum { STORE_MAX_METRIC_TABLES = 16 };
 
 struct store {
 	sqlite3 *db;
 	sqlite3_stmt *statements[N_STATEMENTS];
 	sqlite3_stmt *put_fields; /* of the tracepoint's table (event_table.c); NULL: there is none */
-	sqlite3_stmt *put_metric; /* a row of metric_table (usage.c); NULL: none was put */
-	const struct catalogue_table *metric_table;
-	struct series *series; /* the newest samples (series_writer.c); NULL: none was put */
+	sqlite3_stmt *
+		put_metrics[STORE_MAX_METRIC_TABLES]; /* by the list store_metric_tables (usage.c); NULL: not used yet */
+	struct series *series;                        /* the newest samples (series_writer.c); NULL: none was put */
 	/* Holds the recorder's lock. Closing any descriptor of a file releases the
 	 * locks that SQLite holds on it in this process, so it is closed after db. */
 	int lock_fd;
@@ -71,9 +72,6 @@ int writer_end_run(struct store *store, uint64_t ended_ns);
  * recording. Where SQLite finds them wrong (no such column), the file is.
  */
 int store_read_errno(sqlite3 *db, int sqlite_code);
-
-/* usage.c: drop rows of metrics up to the time of a sample, by its rowid. */
-int store_drop_metrics(struct store *store, int64_t last_sample);
 
 /* error.c: run SQL without results; negative errno. */
 int store_exec(sqlite3 *db, const char *sql);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* usage.c - rows of metrics: a few a second, so a statement is kept for rows of one table that follow each other. */
+/* usage.c - rows of the tables of metrics: only the catalogue knows their columns. */
 #include <errno.h>
+#include <string.h>
 
 #include "base/util.h"
 #include "src/catalogue/catalogue.h"
@@ -34,21 +35,19 @@ static char *insert_sql(const struct catalogue_table *table)
 	return sqlite3_str_finish(sql);
 }
 
-static int prepare_metric(struct store *store, const struct catalogue_table *table)
+static int prepare_metric(struct store *store, const struct catalogue_table *table, sqlite3_stmt **statement)
 {
 	char *sql;
 	int r;
 
-	if (store->put_metric && store->metric_table == table)
+	if (*statement)
 		return 0;
-	sqlite3_finalize(TAKE(store->put_metric));
 	r = table->is_optional ? store_make_metric_table(store->db, table->name) : 0;
 	if (r < 0)
 		return r;
 	sql = insert_sql(table);
-	r = sql ? prepare(store, sql, table->name, &store->put_metric) : -ENOMEM;
+	r = sql ? prepare(store, sql, table->name, statement) : -ENOMEM;
 	sqlite3_free(sql);
-	store->metric_table = table;
 	return r;
 }
 
@@ -69,19 +68,24 @@ static int bind_value(sqlite3_stmt *statement, int column, const struct metric_v
 int store_put_metric(struct store *store, const char *table, const struct metric_value *values, size_t n)
 {
 	const struct catalogue_table *described = catalogue_find("main", table);
+	sqlite3_stmt **statement = NULL;
 	int r, code = SQLITE_OK;
 
-	if (!described || described->n_columns != n)
+	_Static_assert(N_ELEMENTS(store_metric_tables) - 1 <= STORE_MAX_METRIC_TABLES, "a statement for each table");
+	for (size_t i = 0; store_metric_tables[i] && !statement; i++)
+		if (strcmp(store_metric_tables[i], table) == 0)
+			statement = &store->put_metrics[i];
+	if (!statement || !described || described->n_columns != n)
 		return -EINVAL;
-	r = prepare_metric(store, described);
+	r = prepare_metric(store, described, statement);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < n && code == SQLITE_OK; i++)
-		code = bind_value(store->put_metric, (int)i + 1, &values[i]);
-	return writer_run(store, store->put_metric, code);
+		code = bind_value(*statement, (int)i + 1, &values[i]);
+	return writer_run(store, *statement, code);
 }
 
-static int drop_metrics(struct store *store, const char *table, int64_t last_sample)
+static int drop_metrics(struct store *store, const char *table, double seconds)
 {
 	char *sql;
 	int r;
@@ -89,18 +93,17 @@ static int drop_metrics(struct store *store, const char *table, int64_t last_sam
 	if (sqlite3_table_column_metadata(store->db, "main", table, "timestamp", NULL, NULL, NULL, NULL, NULL) !=
 	    SQLITE_OK)
 		return 0; /* the file has no such rows, or they are of no moment */
-	sql = sqlite3_mprintf("DELETE FROM \"%w\" WHERE timestamp <= (SELECT timestamp FROM sample WHERE rowid = %lld)",
-			      table, (long long)last_sample);
+	sql = sqlite3_mprintf("DELETE FROM \"%w\" WHERE timestamp < %.17g", table, seconds);
 	r = sql ? store_exec(store->db, sql) : -ENOMEM;
 	sqlite3_free(sql);
 	return r;
 }
 
-int store_drop_metrics(struct store *store, int64_t last_sample)
+int store_drop_metrics_before(struct store *store, double seconds)
 {
 	int r = 0;
 
 	for (const char *const *table = store_metric_tables; *table && r >= 0; table++)
-		r = drop_metrics(store, *table, last_sample);
+		r = drop_metrics(store, *table, seconds);
 	return r;
 }

@@ -67,7 +67,8 @@ void writer_finalize(struct store *store)
 		store->statements[i] = NULL;
 	}
 	sqlite3_finalize(TAKE(store->put_fields));
-	sqlite3_finalize(TAKE(store->put_metric));
+	for (size_t i = 0; i < STORE_MAX_METRIC_TABLES; i++)
+		sqlite3_finalize(TAKE(store->put_metrics[i]));
 	series_finalize(store);
 }
 

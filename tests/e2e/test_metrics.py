@@ -3,6 +3,8 @@
 import contextlib
 import json
 import os
+import re
+import signal
 import sqlite3
 import subprocess
 import time
@@ -252,3 +254,123 @@ class Metrics(t.Case):
     def test_a_period_that_is_no_time(self):
         said = probing("record", "--metrics", "often", "--", "true", check=t.USAGE)
         self.assertIn("--metrics", said.stderr)
+
+
+def timeline(path, *options, columns=60):
+    said = probing("report", "--timeline", path, *options, check=t.OK, env=dict(os.environ, COLUMNS=str(columns), TZ="UTC"))
+    return said.stdout.splitlines()
+
+
+class MetricsOnly(t.Case):
+    """record --metrics-only, and report --timeline of it."""
+
+    def test_a_process_and_its_children(self):
+        script = "sleep 1; %s -c 'import time; x = bytearray(50000000); time.sleep(2.5)'; exit 3" % t.DEBIAN_PYTHON
+        with subprocess.Popen(["sh", "-c", script]) as target:
+            began = time.monotonic()
+            probing("record", "--metrics-only", "--metrics", "200ms", "--pid", target.pid, "-o", "out.db", check=t.OK)
+            self.assertEqual(3, target.wait())
+            self.assertTrue(2.5 < time.monotonic() - began < 15)
+        found = rows("out.db", "SELECT name, count(*) AS n, max(rss) AS rss, min(ended - started) AS seconds FROM process_usage"
+                               " JOIN process USING (pid) GROUP BY pid ORDER BY rss")
+        self.assertLessEqual({"sh", "sleep"}, {row["name"] for row in found})
+        python, = (row for row in found if row["name"].startswith("python"))
+        self.assertGreater(python["rss"], 50000000)
+        self.assertGreaterEqual(python["n"], 8)
+        self.assertEqual([{"stack_source": "none", "hz": 0, "clean": 1}], rows("out.db", "SELECT stack_source, hz, clean FROM run"))
+        self.assertEqual([], rows("out.db", "SELECT * FROM sample"))
+        self.assertGreater(rows("out.db", "SELECT count(*) AS n FROM cgroup_usage")[0]["n"] +
+                           rows("out.db", "SELECT count(*) AS n FROM machine_usage")[0]["n"], 8)
+        self.assertNotIn("probing", {row["name"] for row in found})
+        probing("merge", "out.db", "out.db", "-o", "merged.db", check=t.OK)
+        self.assertGreater(rows("merged.db", "SELECT count(*) AS n FROM process_usage")[0]["n"], 0)
+
+    def test_the_machine_until_a_signal(self):
+        with subprocess.Popen([t.BINARY, "record", "--metrics-only", "-o", "out.db"], stderr=subprocess.PIPE, text=True) as recorder:
+            time.sleep(3.5)
+            recorder.send_signal(signal.SIGINT)
+            said = recorder.communicate()[1]
+            self.assertEqual(0, recorder.returncode)
+        self.assertIn("and the machine every 1 s, without samples", said)
+        self.assertIn("probing report --timeline out.db draws them", said)
+        self.assertIn(os.getpid(), {row["pid"] for row in rows("out.db", "SELECT DISTINCT pid FROM process_usage")})
+        self.assertGreaterEqual(rows("out.db", "SELECT count(DISTINCT timestamp) AS n FROM process_usage")[0]["n"], 2)
+
+    def test_by_name(self):
+        with subprocess.Popen(["sleep", "77"]) as target:
+            try:
+                probing("record", "--metrics-only", "--cmdline", "sleep 77", "-d", 2, "-o", "out.db", check=t.OK)
+            finally:
+                target.kill()
+        self.assertEqual([{"pid": target.pid}], rows("out.db", "SELECT DISTINCT pid FROM process_usage"))
+
+    def test_retention(self):
+        began = time.time()
+        with subprocess.Popen(["sleep", "1000"]) as target:
+            try:
+                probing("record", "--metrics-only", "--pid", target.pid, "--metrics", "40ms", "--retention", 1, "-d", 6, "-o", "out.db",
+                        check=t.OK)
+            finally:
+                target.kill()
+        kept = rows("out.db", "SELECT min(timestamp) AS first, max(timestamp) AS last FROM process_usage")[0]
+        self.assertGreater(kept["first"], began + 1)
+        self.assertGreater(kept["last"], kept["first"] + 0.5)
+
+    def test_what_makes_no_sense(self):
+        for options, word in ((["--", "true"], "running processes"), (["-F", "99"], "no samples"), (["--metrics", "0"], "nothing"),
+                              (["-o", "x.svg"], "--timeline"), (["--paused"], "pause")):
+            self.assertIn(word, probing("record", "--metrics-only", *options, check=t.USAGE).stderr)
+
+    def check_picture(self, line, start, points, base, since, until):
+        """Each column against the mean of its points."""
+        levels = ".:-=+*#@"
+        picture = line[start:].rsplit("  ", 1)[0]
+        low = min(value for _, value in points) if base is None else base
+        high = max(value for _, value in points)
+        n_checked = 0
+        for column, character in enumerate(picture):
+            begin, end = (since + (until - since) * (column + n) / len(picture) for n in (0, 1))
+            values = [value for seconds, value in points
+                      if (begin <= seconds or column == 0) and (seconds < end or column + 1 == len(picture))]
+            if values:
+                level = min(7, int((sum(values) / len(values) - low) / (high - low) * 8)) if high > low else 7
+                self.assertIn(levels.index(character) - level, (-1, 0, 1), (line, column))  # a mean on the edge of two
+                n_checked += 1
+        self.assertGreaterEqual(n_checked, 8)
+
+    def test_the_timeline(self):
+        script = ("import os, time\nkept = []\nfor i in range(20):\n  kept.append(b'x' * 10000000)\n"
+                  "  end = time.process_time() + (0.15 if i >= 10 else 0)\n  while time.process_time() < end: pass\n  time.sleep(0.1)\n"
+                  "os._exit(0)")  # as it is, without giving memory back first
+        with subprocess.Popen([t.DEBIAN_PYTHON, "-c", script]) as target:
+            probing("record", "--metrics-only", "--metrics", "100ms", "--pid", target.pid, "-o", "out.db", check=t.OK)
+        lines = timeline("out.db", "--ascii", "--pid", str(target.pid))
+        self.assertRegex(lines[0], r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d to \d\d:\d\d:\d\d UTC$")
+        self.assertRegex(lines[-1], r"^a column is [0-9.]+ s$")
+        series = {line[:21].strip(): line for line in lines[1:-1]}
+        for line in lines:
+            self.assertLessEqual(len(line), 60)
+            self.assertTrue(line.isascii(), line)
+        usage = rows("out.db", "SELECT timestamp, rss, user_ns + system_ns AS ns FROM process_usage ORDER BY timestamp")
+        self.assertGreaterEqual(len(usage), 10)
+        rates = [(after["timestamp"], (after["ns"] - before["ns"]) / (after["timestamp"] - before["timestamp"]) / 1e9)
+                 for before, after in zip(usage, usage[1:])]
+        start = re.search(r"^memory \(RSS\) +", series["memory (RSS)"]).end()  # it has no blank at first
+        machine = rows("out.db", "SELECT min(timestamp) AS first, max(timestamp) AS last FROM machine_usage")[0]
+        for name, points, base in (("memory (RSS)", [(row["timestamp"], row["rss"]) for row in usage], None), ("CPU", rates, 0)):
+            self.check_picture(series[name], start, points, base, machine["first"], machine["last"])
+        self.assertIn("▁", "".join(timeline("out.db")))
+        self.assertGreater(max(map(len, timeline("out.db", columns=120))), 60)
+        self.assertIn("no metrics", probing("report", "--timeline", "out.db", "--pid", "1", "--until", "0.001", check=t.NO_INPUT).stderr)
+        self.assertIn("--timeline", probing("report", "--timeline", "out.db", "--focus", "x", check=t.USAGE).stderr)
+        self.assertIn("--metrics-only", probing("report", "--timeline", os.getpid(), check=t.USAGE).stderr)
+
+    def test_the_timeline_of_a_programs_steps(self):
+        record_idle(2)
+        with contextlib.closing(sqlite3.connect("out.db")) as db:
+            db.execute("CREATE TABLE training_logs(timestamp REAL, step INTEGER, loss REAL)")
+            db.executemany("INSERT INTO training_logs SELECT min(timestamp) + ?1 * 0.1, ?1 * 5, 1.0 FROM machine_usage",
+                           [(n,) for n in range(20)])
+            db.commit()
+        line, = (line for line in timeline("out.db") if line.startswith("steps of training_logs"))
+        self.assertTrue(line.endswith("50.0 to 50.0 /s"), line)

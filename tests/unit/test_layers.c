@@ -75,7 +75,7 @@ static const struct layer {
 	    "src/capture",   "src/store",     "src/sql",       "src/export",     "src/report",    "src/pipeline",
 	    "src/backtrace", "src/doctor",    "src/top",       "src/live",       "src/archive",   "src/import",
 	    "src/compare",   "src/inject",    "src/agent",     "src/prompt",     "src/config",    "src/probes",
-	    "src/ring",      "src/catalogue", "src/cluster",   "src/rows" } },
+	    "src/ring",      "src/catalogue", "src/cluster",   "src/rows",       "src/metrics" } },
 };
 
 /* Folders of sources: each belongs to a layer. */

@@ -9,7 +9,7 @@ CREATE TABLE run(
   pid           INTEGER NOT NULL,         -- the recorded process; its children have rows in process
   mode          TEXT NOT NULL,            -- cpu: CPU time; wall: time on and off CPU; offcpu: time off CPU; event: an event other than time; imported: from another profiler
   hz            REAL NOT NULL,            -- [1/s] 0: sampled by period
-  stack_source  TEXT NOT NULL,            -- reader of Python frames: bpf: inside the sampling interrupt; wakeup: directly after the sample; poll: on a timer, without native frames; agent: by the sampled thread itself; of imports the format
+  stack_source  TEXT NOT NULL,            -- reader of Python frames: bpf: inside the sampling interrupt; wakeup: directly after the sample; poll: on a timer, without native frames; agent: by the sampled thread itself; none: no samples were taken (--metrics-only); of imports the format
   python        TEXT,                     -- version of the first interpreter found; NULL: none
   kernel_frames INTEGER NOT NULL,         -- 1: time inside the kernel is included
   host          TEXT NOT NULL,            -- its name
