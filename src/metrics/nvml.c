@@ -34,6 +34,12 @@ struct nvml_utilization { /* nvmlUtilization_t */
 struct nvml_memory { /* nvmlMemory_t, the first version */
 	unsigned long long total, free, used;
 };
+struct nvml_memory_v2 { /* nvmlMemory_v2_t, since driver 510: what the driver keeps for itself is not "used", as in nvidia-smi */
+	unsigned version;
+	unsigned long long total, reserved, free, used;
+};
+/* NVML_STRUCT_VERSION(Memory, 2). */
+#define NVML_MEMORY_V2 ((unsigned)sizeof(struct nvml_memory_v2) | 2u << 24)
 struct nvml_process { /* nvmlProcessInfo_v2_t, which nvmlDeviceGetComputeRunningProcesses_v3 takes */
 	unsigned pid;
 	unsigned long long memory_used; /* all bits set: not available */
@@ -57,6 +63,7 @@ struct nvml_process_sample { /* nvmlProcessUtilizationSample_t */
 	X(false, minor, "nvmlDeviceGetMinorNumber", NULL, (nvml_device, unsigned *))                                   \
 	X(false, utilization, "nvmlDeviceGetUtilizationRates", NULL, (nvml_device, struct nvml_utilization *))         \
 	X(false, memory, "nvmlDeviceGetMemoryInfo", NULL, (nvml_device, struct nvml_memory *))                         \
+	X(false, memory_v2, "nvmlDeviceGetMemoryInfo_v2", NULL, (nvml_device, struct nvml_memory_v2 *))                \
 	X(false, temperature, "nvmlDeviceGetTemperature", NULL, (nvml_device, int, unsigned *))                        \
 	X(false, power, "nvmlDeviceGetPowerUsage", NULL, (nvml_device, unsigned *))                                    \
 	X(false, power_limit, "nvmlDeviceGetEnforcedPowerLimit", NULL, (nvml_device, unsigned *))                      \
@@ -236,10 +243,24 @@ static void take_text(int (*ask)(nvml_device, char *, unsigned), nvml_device dev
 	to[GPU_TEXT_BYTES - 1] = '\0';
 }
 
+static void look_at_memory(const struct nvml *nvml, nvml_device device, struct gpu_device *ret)
+{
+	struct nvml_memory_v2 newer = { .version = NVML_MEMORY_V2 };
+	struct nvml_memory older;
+
+	ret->memory_used = ret->memory_total = METRIC_UNKNOWN;
+	if (nvml->memory_v2 && nvml->memory_v2(device, &newer) == NVML_SUCCESS) {
+		ret->memory_used = bytes_of(newer.used);
+		ret->memory_total = bytes_of(newer.total);
+	} else if (nvml->memory && nvml->memory(device, &older) == NVML_SUCCESS) {
+		ret->memory_used = bytes_of(older.used);
+		ret->memory_total = bytes_of(older.total);
+	}
+}
+
 static void look_at_device(const struct nvml *nvml, nvml_device device, struct gpu_device *ret)
 {
 	struct nvml_utilization busy;
-	struct nvml_memory memory;
 
 	take_text(nvml->name, device, ret->name);
 	take_text(nvml->uuid, device, ret->uuid);
@@ -249,11 +270,7 @@ static void look_at_device(const struct nvml *nvml, nvml_device device, struct g
 		ret->gpu_percent = busy.gpu;
 		ret->memory_percent = busy.memory;
 	}
-	ret->memory_used = ret->memory_total = METRIC_UNKNOWN;
-	if (nvml->memory && nvml->memory(device, &memory) == NVML_SUCCESS) {
-		ret->memory_used = bytes_of(memory.used);
-		ret->memory_total = bytes_of(memory.total);
-	}
+	look_at_memory(nvml, device, ret);
 	ret->temperature_c = kind_of(nvml->temperature, device, NVML_TEMPERATURE_GPU);
 	ret->power_mw = number_of(nvml->power, device);
 	ret->power_limit_mw = number_of(nvml->power_limit, device);

@@ -4,7 +4,7 @@ CREATE TABLE IF NOT EXISTS gpu_metrics(
   device             INTEGER NOT NULL,    -- its number, as nvidia-smi counts
   gpu_util           INTEGER,             -- [percent] of the driver's last sample period in which a kernel ran; NULL: unknown, as with MIG
   memory_util        INTEGER,             -- [percent] of that period in which device memory was read or written
-  memory_used_mb     REAL,                -- [MB] allocated device memory, of all processes and the driver
+  memory_used_mb     REAL,                -- [MB] allocated device memory, of all processes; before driver 510 with the memory that the driver keeps for itself
   memory_total_mb    REAL,                -- [MB] device memory
   temperature_c      INTEGER,             -- [degrees Celsius] of the chip
   power_w            REAL,                -- [W] drawn by the board
