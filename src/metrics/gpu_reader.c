@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -68,14 +69,24 @@ static void serve(int socket, int filter_error)
 
 /* ---- Questions ---- */
 
+/*
+ * NVML may start nvidia-modprobe(1), which makes missing device files. That fails, as it does for an ordinary user without the
+ * program, and NVML goes on without.
+ */
+static const struct call_rule refused[] = {
+	{ __NR_execve, CALL_NOT_THERE, CALL_ALWAYS, 0, 0 },
+	{ __NR_execveat, CALL_NOT_THERE, CALL_ALWAYS, 0, 0 },
+};
+
 int gpu_reader_start(struct gpu_reader **ret)
 {
 	/* The driver's calls are its own matter; none starts a program, or changes the user. */
+	const struct call_table tables[] = { { refused, N_ELEMENTS(refused) }, calls_fatal };
 	const struct confinement confinement = {
 		.name = "probing-gpu",
 		.socket_type = SOCK_SEQPACKET,
-		.tables = &calls_fatal,
-		.n_tables = 1,
+		.tables = tables,
+		.n_tables = N_ELEMENTS(tables),
 		.otherwise = CALL_ALLOWED,
 		.run = serve,
 	};
