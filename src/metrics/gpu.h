@@ -57,7 +57,7 @@ struct gpu_reader;
 
 /*
  * gpu_reader_start - start it, and ask for the first look. Call it before there are threads, and while processes can be started.
- * @ret: ended with gpu_reader_free(), which kills the process and does not wait for it.
+ * @ret: ended with gpu_reader_free(), which kills the process and waits at most 100 ms for its end.
  * Errors: -ENOMEM; those of socketpair(2) and fork(2).
  */
 int gpu_reader_start(struct gpu_reader **ret);

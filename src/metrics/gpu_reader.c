@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/confined.h"
@@ -19,7 +20,8 @@
 #include "src/metrics/gpu.h"
 
 enum {
-	SLOW_S = 10, /* seconds without an answer that are worth a sentence */
+	MAX_PAUSES = 10, /* at the end: 100 ms */
+	SLOW_S = 10,     /* seconds without an answer that are worth a sentence */
 	HEAD_BYTES = offsetof(struct gpu_look, devices),
 };
 
@@ -29,6 +31,7 @@ struct gpu_reader {
 	bool is_asked;
 	uint64_t asked_ns;
 	struct gpu_look look;
+	uint8_t packet[sizeof(struct gpu_look)];
 	char why[GPU_WHY_BYTES]; /* why there are no more looks; "": there are */
 	bool is_absent;
 };
@@ -105,14 +108,20 @@ int gpu_reader_start(struct gpu_reader **ret)
 	return 0;
 }
 
-/* A process that hangs in the driver does not die before the driver returns: do not wait for it. */
+/* A process that hangs in the driver does not die before the driver returns: do not wait long for it. */
 static void end(struct gpu_reader *reader)
 {
+	const struct timespec pause = { 0, 10000000 };
+
 	closep(&reader->socket);
 	reader->socket = -1;
-	if (reader->pid > 0 && waitpid(reader->pid, NULL, WNOHANG) == 0) {
+	if (reader->pid > 0)
 		kill(reader->pid, SIGKILL);
-		(void)waitpid(reader->pid, NULL, WNOHANG);
+	for (int i = 0; i < MAX_PAUSES && reader->pid > 0; i++) {
+		if (waitpid(reader->pid, NULL, WNOHANG) != 0)
+			reader->pid = 0;
+		else
+			nanosleep(&pause, NULL);
 	}
 	reader->pid = 0;
 }
@@ -180,19 +189,18 @@ static bool wait_for(int socket, int patience_ms)
 
 int gpu_reader_take(struct gpu_reader *reader, int patience_ms, const struct gpu_look **ret)
 {
-	static uint8_t packet[sizeof(struct gpu_look)];
 	ssize_t n;
 
 	if (reader->socket < 0)
 		return -ENODATA;
 	if (!reader->is_asked || (patience_ms > 0 && !wait_for(reader->socket, patience_ms)))
 		return -EAGAIN;
-	n = recv(reader->socket, packet, sizeof packet, MSG_DONTWAIT);
+	n = recv(reader->socket, reader->packet, sizeof reader->packet, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return -EAGAIN;
 	if (n <= 0)
 		return give_up(reader, "NVML ended the process that called it", false);
-	if (!gpu_look_unpack(packet, (size_t)n, &reader->look))
+	if (!gpu_look_unpack(reader->packet, (size_t)n, &reader->look))
 		return give_up(reader, "the process that calls NVML has sent no look", false);
 	reader->is_asked = false;
 	if (reader->look.why[0])
