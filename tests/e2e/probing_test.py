@@ -400,7 +400,7 @@ def children_of(pid):
 
 def child_of(pid):
     """The program that a process has started; a recorder also has processes of its own, which soon have names of their own."""
-    own = ("probing-names", "probing-cfi", "probing-fetch")
+    own = ("probing-names", "probing-cfi", "probing-gpu", "probing-fetch")
 
     def others():
         return [child for child in children_of(pid) if comm_of(child) not in own]
