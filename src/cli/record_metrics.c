@@ -33,9 +33,9 @@ enum {
 
 /* A process that was there at the last tick, sorted by PID. */
 struct seen {
-	pid_t pid;
+	pid_t pid, parent;
 	unsigned n_looks;
-	bool is_recorded, is_named; /* is_named: by its number */
+	bool is_recorded;
 	uint64_t started_ns;
 	char *name, *command;
 };
@@ -80,10 +80,9 @@ static int put_row(void *data, const char *table, const struct metric_value *val
 
 static int put_process(struct agent *agent, const struct seen *seen, uint64_t ended_ns)
 {
-	struct proc_stat stat = { 0 };
 	const struct process_row row = {
 		.pid = seen->pid,
-		.parent_pid = ended_ns == 0 && proc_stat_read(seen->pid, 0, &stat) == 0 ? stat.parent : 0,
+		.parent_pid = seen->parent,
 		.name = seen->name,
 		.command = seen->command,
 		.started_ns = seen->started_ns,
@@ -137,7 +136,7 @@ static int judge(struct agent *agent, struct seen *seen, uint64_t now_ns)
 	if (!seen->name || !seen->command)
 		return -ENOMEM;
 	seen->is_recorded = true;
-	seen->is_named = is_named(agent, seen->pid);
+	seen->parent = stat.parent;
 	seen->started_ns = now_ns;
 	return put_process(agent, seen, 0);
 }
@@ -285,7 +284,10 @@ static int trim(struct agent *agent, double now)
 		return 0;
 	r = store_begin(agent->store);
 	if (r >= 0)
-		r = finish_batch(agent, store_drop_metrics_before(agent->store, before));
+		r = store_drop_metrics_before(agent->store, before);
+	if (r >= 0)
+		r = store_drop_processes_before(agent->store, before);
+	r = finish_batch(agent, r);
 	agent->first_seconds = before;
 	return r;
 }

@@ -107,3 +107,12 @@ int store_drop_metrics_before(struct store *store, double seconds)
 		r = drop_metrics(store, *table, seconds);
 	return r;
 }
+
+int store_drop_processes_before(struct store *store, double seconds)
+{
+	char sql[128];
+
+	sqlite3_snprintf(sizeof sql, sql,
+			 "DELETE FROM process WHERE ended < %.17g AND pid NOT IN (SELECT pid FROM run)", seconds);
+	return store_exec(store->db, sql);
+}

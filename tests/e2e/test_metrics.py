@@ -306,15 +306,20 @@ class MetricsOnly(t.Case):
 
     def test_retention(self):
         began = time.time()
-        with subprocess.Popen(["sleep", "1000"]) as target:
+        with subprocess.Popen(["sh", "-c", "sleep 0.5; sleep 0.6; sleep 1000"]) as target:
             try:
                 probing("record", "--metrics-only", "--pid", target.pid, "--metrics", "40ms", "--retention", 1, "-d", 6, "-o", "out.db",
                         check=t.OK)
             finally:
+                for child in t.children_of(target.pid):
+                    os.kill(child, signal.SIGKILL)
                 target.kill()
         kept = rows("out.db", "SELECT min(timestamp) AS first, max(timestamp) AS last FROM process_usage")[0]
         self.assertGreater(kept["first"], began + 1)
         self.assertGreater(kept["last"], kept["first"] + 0.5)
+        processes = rows("out.db", "SELECT pid, parent_pid FROM process")  # the first children have ended, and are dropped
+        self.assertEqual(2, len(processes), processes)
+        self.assertEqual([target.pid], [row["parent_pid"] for row in processes if row["pid"] != target.pid])
 
     def test_what_makes_no_sense(self):
         for options, word in ((["--", "true"], "running processes"), (["-F", "99"], "no samples"), (["--metrics", "0"], "nothing"),
