@@ -252,7 +252,7 @@ static bool is_refusal(int error)
 static int open_any(const struct capture_options *options, const pid_t *pids, size_t n_pids, bool launch,
 		    struct capture **ret)
 {
-	int r;
+	int r, by_agent;
 
 	raise_descriptor_limit();
 	if (options->source == SOURCE_POLL || options->source == SOURCE_AGENT)
@@ -260,11 +260,12 @@ static int open_any(const struct capture_options *options, const pid_t *pids, si
 	r = launch ? launch_events(options, pids[0], ret) : attach_events(options, pids, n_pids, ret);
 	if (options->source != SOURCE_AUTO || options->event || !is_refusal(r))
 		return r;
-	if (start_other(options, SOURCE_AGENT, pids, n_pids, launch, r, ret) >= 0)
+	by_agent = start_other(options, SOURCE_AGENT, pids, n_pids, launch, r, ret);
+	if (by_agent >= 0)
 		return 0;
 	/* A timer alone sees no waits. */
 	if (options->mode != MODE_CPU || capture_check_memory(pids[0]) < 0)
-		return r;
+		return by_agent == -EBUSY ? by_agent : r;
 	return start_other(options, SOURCE_POLL, pids, n_pids, launch, r, ret);
 }
 

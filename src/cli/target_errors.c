@@ -3,6 +3,7 @@
 #include "src/cli/target_errors.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "src/cli/cli.h"
@@ -13,6 +14,11 @@ static char agent_why[CAPTURE_WHY_BYTES];
 char *target_agent_why(void)
 {
 	return agent_why;
+}
+
+static bool is_refused(int error)
+{
+	return error == -EPERM || error == -EACCES || error == -ENOSYS;
 }
 
 int target_fail_capture(int error, pid_t pid)
@@ -33,7 +39,8 @@ int target_fail_capture(int error, pid_t pid)
 	if (error == -ESRCH)
 		return cli_fail(EXIT_NO_INPUT, "there is no process %d", (int)pid);
 	capture_explain(error, pid, text, sizeof text);
-	return cli_fail(cli_status(error), "%s", text);
+	return cli_fail(cli_status(error), "%s%s", text,
+			is_refused(error) ? "; a program started with PROBING=1 needs no right to be recorded" : "");
 }
 
 int target_fail_command(const char *command, int error)

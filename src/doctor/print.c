@@ -31,7 +31,8 @@ static void put_finding(const struct doctor_finding *finding, bool colour, FILE 
 static void put_end(const struct doctor_report *report, FILE *out)
 {
 	static const char *const endings[] = {
-		[RECORDING_NONE] = "Recording does not work here.",
+		[RECORDING_NONE] =
+			"Recording does not work here, but for programs that have the agent: PROBING=1 python3 SCRIPT.",
 		[RECORDING_POLL] = "Recording works, without native frames (stack source: poll).",
 		[RECORDING_AGENT] = "Recording works (stack source: agent).",
 		[RECORDING_WAKEUP] = "Recording works (stack source: wakeup).",

@@ -176,7 +176,8 @@ static void run_switches(const struct facts *facts, struct doctor_finding *ret)
 	}
 	if (machine->sampling.error < 0) {
 		finding_set_state(ret, DOCTOR_MISSING, "need perf_event, see there");
-		finding_set_effect(ret, "not here: --source poll does not see them");
+		finding_set_effect(
+			ret, "only of processes with the agent: see agent_source; --source poll does not see them");
 		return;
 	}
 	if (machine->bpf_error < 0)
@@ -224,6 +225,21 @@ static void run_tracefs(const struct facts *facts, struct doctor_finding *ret)
 		finding_set_remedy(ret, true, "mount -t tracefs nodev /sys/kernel/tracing");
 }
 
+/* What needs no right at all. */
+static void run_agent_source(const struct facts *facts, struct doctor_finding *ret)
+{
+	if (!facts->machine.is_x86_64) {
+		finding_set_state(ret, DOCTOR_MISSING, "x86-64 only");
+		finding_set_effect(ret, "threads cannot sample themselves");
+	} else if (facts->machine.sampling.error == 0) {
+		finding_set_state(ret, DOCTOR_OK, "not needed: events are permitted");
+	} else {
+		finding_set_state(
+			ret, DOCTOR_OK,
+			"programs started with PROBING=1 sample themselves, with PROBING_RECORD=FILE from the start on");
+	}
+}
+
 static const struct doctor_check checks[] = {
 	{ "perf_event", "samples with native frames", run_perf_event },
 	{ "perf_event_paranoid", "samples of time in the kernel, and of other users' processes", run_paranoid },
@@ -234,6 +250,7 @@ static const struct doctor_check checks[] = {
 	{ "switches", "--mode wall and offcpu: when threads come and go", run_switches },
 	{ "hardware_counters", "samples by cycles, cache misses and the like", run_counters },
 	{ "tracefs", "samples by tracepoints", run_tracefs },
+	{ "agent_source", "recordings where perf events are refused", run_agent_source },
 };
 
 const struct doctor_group doctor_sampling = { "sampling", checks, N_ELEMENTS(checks), false };

@@ -51,3 +51,78 @@ class ContainerCase(t.Case):
                               env=self.environment(), timeout=60, **self.user)
         self.assertEqual(0, done.returncode, done.stderr)
         return done.stderr
+
+
+TRAIN = """
+import sys, threading, time
+def train_step():
+    return sum(i * i for i in range(20000))
+def wait_for_data():
+    time.sleep(0.05)
+def load():
+    while True: wait_for_data()
+threading.Thread(target=load, daemon=True).start()
+end = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end: train_step()
+"""
+
+# Arguments: the folder of the program, the number of the user, the filter, the program probing, python3. Root is read-only but for
+# a tmpfs, where the user is; what the program maps and all else is as it was.
+AS_IT_IS = """
+set -e
+mount -t tmpfs -o mode=1777,size=64m none "$1/work"
+mount -o remount,bind,ro /
+cd "$1/work"
+export HOME="$1/work" BINARY="$4" PYTHON="$5" TRAIN="$1/train.py"
+exec setpriv --reuid "$2" --regid "$2" --clear-groups --bounding-set=-all "$3" --container sh -ec '
+! touch /nothing 2> nothing
+PROBING=1 PROBING_RECORD=always.db "$PYTHON" "$TRAIN" 4 2> said &
+while ! grep -q "recording into" said; do sleep 0.05; kill -0 $! || { cat said; exit 1; }; done
+"$BINARY" doctor $! > doctor || true
+"$BINARY" record --pid $! -d 1 -o beside.db 2>> said || true
+wait $!
+pid=$(sed -n "s/.*recording into .* (process \\([0-9]*\\))/\\1/p" said)
+while [ -e /proc/$pid ]; do sleep 0.05; done
+PROBING=1 "$PYTHON" "$TRAIN" 7 2> said_again & 
+while ! grep -q "active in" said_again; do sleep 0.05; done
+"$BINARY" record --pid $! -d 2 -F 99 -o hand.db 2>> said_again
+"$BINARY" record --mode wall --pid $! -d 2 -o wall.db 2>> said_again
+for file in always hand wall; do
+    echo "== $file"
+    "$BINARY" info $file.db
+    "$BINARY" flamegraph --format folded $file.db -o -
+    "$BINARY" flamegraph $file.db -o $file.svg >&2
+done
+echo "== said"; cat said said_again
+echo "== doctor"; cat doctor
+' sh
+"""
+
+
+def run_in_container(case, folder, user, without_perf, binary, python, environment):
+    """A training in a namespace with an ordinary user, the filter, a read-only root and a tmpfs: recorded from its start, then
+    another one by hand. Returns what is in each part of the output."""
+    refusal = t.namespaces_refusal()
+    if refusal:
+        case.skipTest(refusal)
+    t.need_program("setpriv")
+    os.makedirs(os.path.join(folder, "work"))
+    with open(os.path.join(folder, "train.py"), "w") as file:
+        file.write(TRAIN)
+    done = subprocess.run(t.UNSHARE + ["--mount-proc", "sh", "-c", AS_IT_IS, "sh", folder, str(user), without_perf, binary, python],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, cwd="/",
+                          env=environment)
+    case.assertEqual(0, done.returncode, done.stderr + done.stdout[-2000:])
+    parts = {}
+    for part in done.stdout.split("== ")[1:]:
+        name, _, text = part.partition("\n")
+        parts[name] = text
+    for name in "always", "hand", "wall":
+        case.assertRegex(parts[name], r"mode +%s, .*stack source agent" % ("wall" if name == "wall" else "cpu"))
+        case.assertRegex(parts[name], r"(?m)^\S.*train_step[^\n]* \d+$")
+    case.assertRegex(parts["always"], r"ended +20\d\d-")
+    case.assertRegex(parts["wall"], r"(?m)^\S.*wait_for_data[^\n]*;\[sleep\] \d+$")
+    case.assertIn("another recorder samples it already", parts["said"])
+    case.assertRegex(parts["doctor"], r"ok +agent_sampling +the agent listens")
+    case.assertIn("Recording works (stack source: agent).", parts["doctor"])
+    return parts

@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 import probing_test as t
-from container_case import ContainerCase
+from container_case import ContainerCase, run_in_container
 from test_start import StartCase
 
 BURN = """
@@ -224,6 +224,12 @@ class Container(AlwaysOnCase, ContainerCase):
         return subprocess.run([*self.filter, t.DEBIAN_PYTHON, "-c", code, *arguments], cwd=self.folder,
                               env=self.environment(PROBING="1", **more), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, timeout=60, **self.user)
+
+
+    def test_container_as_it_is(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root, for namespaces")
+        run_in_container(self, self.folder, self.user["user"], self.filter[0], self.binary, t.DEBIAN_PYTHON, self.environment())
 
 
 class Background(t.Case):

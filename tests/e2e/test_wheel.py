@@ -5,12 +5,15 @@ The build compiles the whole tree and takes minutes: `scripts/test --nightly` ru
 """
 import glob
 import os
+import pwd
+import shutil
 import subprocess
 import tempfile
 import unittest
 import zipfile
 
 import probing_test as p
+from container_case import run_in_container
 from test_inject import need_injection
 
 SAME_FOR_ALL_USERS = True
@@ -43,6 +46,7 @@ class Wheel(unittest.TestCase):
             self.run_quietly(p.DEBIAN_PYTHON, "-m", "venv", home)
             self.run_quietly(python, "-m", "pip", "install", "--no-index", "--no-deps", wheel)
             self.check_program(home, python)
+            self.check_container(folder, home, python)
             self.run_quietly(python, "-m", "pip", "uninstall", "--yes", "probing")
             left = glob.glob(os.path.join(home, "**", "*probing*"), recursive=True)
             self.assertEqual([], left)
@@ -74,6 +78,17 @@ class Wheel(unittest.TestCase):
         self.assertTrue(os.path.isfile(self.run_quietly(program, "info", "--extension", env=environment).strip()))
         shown = self.run_quietly(python, "-c", "import probing, sys; sys.stdout.write(probing.binary())", env=environment)
         self.assertEqual(program, shown)
+
+    def check_container(self, folder, home, python):
+        """The hook, the agent and the program as pip has installed them, in a container as it is."""
+        if os.geteuid() != 0:
+            return
+        os.chmod(folder, 0o755)
+        without_perf = os.path.join(folder, "without_perf")
+        shutil.copy(os.path.join(p.BUILT_FIXTURES, "without_perf"), without_perf)
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("PROBING", "PYTHON", "XDG", "HOME"))}
+        run_in_container(self, folder, pwd.getpwnam("nobody").pw_uid, without_perf, os.path.join(home, "bin", "probing"), python,
+                         dict(environment, PYTHONDONTWRITEBYTECODE="1"))
 
 
 if __name__ == "__main__":
