@@ -350,6 +350,7 @@ static int follow(struct agent_source *source, const struct capture_event *event
 	if (event->type == CAPTURE_COMM && event->comm.is_exec) {
 		close_socket(process);
 		close_ring(source, process);
+		(void)remote_lend(process->pid, -1); /* the memory of the program before */
 		process->has_layout = false;
 		id_map_clear(&process->tids);
 		try_soon(process);

@@ -64,6 +64,27 @@ class AlwaysOnCase:
                 info = subprocess.run([t.BINARY, "info", self.path(file)], stdout=subprocess.PIPE, text=True, check=True).stdout
                 self.assertRegex(info, r"samples +[1-9]")
 
+    def test_children_and_exec(self):
+        """One recorder for all of them: of a child that forks, of a Python that is started, and of the next program."""
+        child = BURN.replace("def burn", "def in_started").replace("burn(", "in_started(") + "in_started(1.2)"
+        done = self.run_program(BURN + """
+import os, subprocess
+def in_forked(): burn(1.2)
+pid = os.fork()
+if pid == 0:
+    in_forked()
+    os._exit(0)
+os.waitpid(pid, 0)
+subprocess.run([sys.executable, "-c", sys.argv[1]], check=True)
+os.execv(sys.executable, [sys.executable, "-c", sys.argv[1].replace("in_started", "after_exec")])
+""", child, PROBING="2", PROBING_RECORD="out.db")
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertEqual(1, done.stderr.count("recording into"), done.stderr)
+        self.assertEqual(3, done.stderr.count("active in process"), done.stderr)
+        self.await_recorder(done.stderr)
+        for function in "in_forked", "in_started", "after_exec":
+            self.assertRecorded("out.db", function, 0.4)
+
 
 class Plain(AlwaysOnCase, StartCase, t.Case):
     source = "bpf"
@@ -76,8 +97,8 @@ class Plain(AlwaysOnCase, StartCase, t.Case):
     def environment(self, **more):
         return super().environment(PROBING_BINARY=t.BINARY, **more)
 
-    def run_program(self, code, *arguments, **more):
-        return self.run_python("-c", code, *arguments, PROBING="1", **more)
+    def run_program(self, code, *arguments, PROBING="1", **more):
+        return self.run_python("-c", code, *arguments, PROBING=PROBING, **more)
 
     def test_it_is_no_child_and_holds_nothing(self):
         """The program's children are its own, its pipes end with it, and Ctrl-C in its terminal does not reach the recorder."""
@@ -160,27 +181,6 @@ __import__("sys").stdout.flush()
             self.await_recorder(done.stderr)
         self.assertEqual(["out.db", "out.db.old"], sorted(name for name in os.listdir(self.folder) if name.startswith("out")))
 
-    def test_children_and_exec(self):
-        """One recorder for all of them: of a child that forks, of a Python that is started, and of the next program."""
-        child = BURN.replace("def burn", "def in_started").replace("burn(", "in_started(") + "in_started(0.5)"
-        done = self.run_python("-c", BURN + """
-import os, subprocess
-def in_forked(): burn(0.5)
-pid = os.fork()
-if pid == 0:
-    in_forked()
-    os._exit(0)
-os.waitpid(pid, 0)
-subprocess.run([sys.executable, "-c", sys.argv[1]], check=True)
-os.execv(sys.executable, [sys.executable, "-c", sys.argv[1].replace("in_started", "after_exec")])
-""", child, PROBING="2", PROBING_RECORD="out.db")
-        self.assertEqual(0, done.returncode, done.stderr)
-        self.assertEqual(1, done.stderr.count("recording into"), done.stderr)
-        self.assertEqual(3, done.stderr.count("active in process"), done.stderr)
-        self.await_recorder(done.stderr)
-        for function in "in_forked", "in_started", "after_exec":
-            self.assertRecorded("out.db", function, 0.3)
-
     def test_no_room(self):
         """The program goes on, the file holds what had room, and the log says why there is no more."""
         t.need_root()
@@ -218,11 +218,11 @@ os.execv(sys.executable, [sys.executable, "-c", sys.argv[1].replace("in_started"
 class Container(AlwaysOnCase, ContainerCase):
     source = "agent"
 
-    def run_program(self, code, *arguments, **more):
+    def run_program(self, code, *arguments, PROBING="1", **more):
         if sys.version_info < (3, 9):
             self.skipTest("subprocess changes users from 3.9 on")
         return subprocess.run([*self.filter, t.DEBIAN_PYTHON, "-c", code, *arguments], cwd=self.folder,
-                              env=self.environment(PROBING="1", **more), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              env=self.environment(PROBING=PROBING, **more), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, timeout=60, **self.user)
 
 
