@@ -107,10 +107,9 @@ int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret)
 	return 0;
 }
 
-int proc_run_time(pid_t pid, pid_t tid, uint64_t *ret_ns)
+static int read_schedstat(pid_t pid, pid_t tid, uint64_t *ret_run_ns, uint64_t *ret_n_runs)
 {
 	CLEANUP(freep) char *text = NULL;
-	uint64_t run_ns;
 	char path[64];
 	int r;
 
@@ -118,10 +117,27 @@ int proc_run_time(pid_t pid, pid_t tid, uint64_t *ret_ns)
 	r = read_file(path, 128, &text, NULL);
 	if (r < 0)
 		return r == -ENOENT ? -ESRCH : r;
-	if (sscanf(text, "%" SCNu64, &run_ns) != 1 || run_ns == 0)
-		return -ENOSYS;
-	*ret_ns = run_ns;
-	return 0;
+	return sscanf(text, "%" SCNu64 " %*u %" SCNu64, ret_run_ns, ret_n_runs) == 2 && *ret_run_ns > 0 ? 0 : -ENOSYS;
+}
+
+int proc_run_time(pid_t pid, pid_t tid, uint64_t *ret_ns)
+{
+	uint64_t run_ns, n_runs;
+	int r = read_schedstat(pid, tid, &run_ns, &n_runs);
+
+	if (r >= 0)
+		*ret_ns = run_ns;
+	return r;
+}
+
+int proc_run_count(pid_t pid, pid_t tid, uint64_t *ret)
+{
+	uint64_t run_ns, n_runs;
+	int r = read_schedstat(pid, tid, &run_ns, &n_runs);
+
+	if (r >= 0)
+		*ret = n_runs;
+	return r;
 }
 
 bool proc_has_ended(const struct proc_stat *stat)

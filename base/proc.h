@@ -42,6 +42,9 @@ int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret);
  */
 int proc_run_time(pid_t pid, pid_t tid, uint64_t *ret_ns);
 
+/* proc_run_count - how often a thread was put on a processor. Errors: as above. */
+int proc_run_count(pid_t pid, pid_t tid, uint64_t *ret);
+
 /* Whether a process has ended, or is about to, of which this is the stat: its main thread may leave others behind. */
 bool proc_has_ended(const struct proc_stat *stat);
 

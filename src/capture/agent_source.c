@@ -537,11 +537,10 @@ static int rest(struct agent_source *source)
 	return r < 0 ? r : connect_pending(source);
 }
 
-/* The end of a thread is told once: by whom sees it first. */
-static bool is_told(struct agent_source *source, const struct capture_event *event)
+/* The end of a thread, but not of its process, is told by who counts its waits. */
+static bool is_told(const struct agent_source *source, const struct capture_event *event)
 {
-	return source->waits && event->type == CAPTURE_EXIT && event->pid != event->tid &&
-	       !wait_ticks_end(source->waits, event->pid, event->tid);
+	return source->waits && event->type == CAPTURE_EXIT && event->pid != event->tid;
 }
 
 /* Returns whether ret was filled, for the last time. */
@@ -638,6 +637,18 @@ static int add_running(struct agent_source *source, pid_t pid)
 	return r == -ESRCH ? 0 : r < 0 ? r : 1;
 }
 
+static int begin_waits(struct agent_source *source)
+{
+	int r = wait_ticks_new(&source->waits);
+
+	if (r != -ENOSYS)
+		return r;
+	if (source->own_options.agent_why)
+		snprintf(source->own_options.agent_why, CAPTURE_WHY_BYTES,
+			 "this kernel does not count how often threads run (CONFIG_SCHED_INFO)");
+	return -EBUSY;
+}
+
 int agent_source_new(const struct capture_options *options, const pid_t *pids, size_t n_pids, struct agent_source **ret)
 {
 	CLEANUP(agent_source_freep) struct agent_source *source = NULL;
@@ -665,7 +676,7 @@ int agent_source_new(const struct capture_options *options, const pid_t *pids, s
 	if (r >= 0)
 		r = start_timer(source);
 	if (r >= 0 && options->mode != MODE_CPU)
-		r = wait_ticks_new(&source->waits);
+		r = begin_waits(source);
 	if (r >= 0)
 		r = look_at_waits(source);
 	if (r < 0)

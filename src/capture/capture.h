@@ -227,13 +227,7 @@ uint64_t capture_began_ns(const struct capture *capture);
  * read a waiting thread during the wait. */
 bool capture_has_switch_stacks(const struct capture *capture);
 
-/*
- * Switches of SOURCE_AGENT are made of the kernel's counts of each thread (wait_ticks.h), 100 times a second. So a stack that
- * is read during a wait needs a check of its own:
- * capture_run_count - how often a thread was put on a processor. Errors: -ESRCH; -ENOSYS not counted.
- * capture_is_agents - whether a thread is the agent's, which waits all the time.
- */
-int capture_run_count(pid_t pid, pid_t tid, uint64_t *ret);
+/* Whether a thread is the agent's, which waits all the time. */
 bool capture_is_agents(pid_t pid, pid_t tid);
 
 /*

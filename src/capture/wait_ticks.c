@@ -27,7 +27,7 @@ enum { LAG_NS = 8000000, MAX_OPEN = 256 };
 struct waiting_thread {
 	pid_t pid, tid;
 	int fd; /* of its schedstat; -1: opened at each tick */
-	bool is_found;
+	bool is_found, is_agents;
 	struct wait_count last;
 };
 
@@ -58,7 +58,7 @@ static uint64_t blocked_ns(struct wait_count *last, const struct wait_count *now
 {
 	uint64_t all_ns = since(now->time_ns, last->time_ns);
 	int64_t owed_ns = last->owed_ns + (int64_t)all_ns - (int64_t)since(now->run_ns, last->run_ns) -
-			  (int64_t)since(now->delay_ns, last->delay_ns);
+			  (int64_t)delay_ns;
 	int64_t ret = now->is_ready ? owed_ns - LAG_NS : owed_ns;
 
 	if (now->is_ready && last->is_ready && now->n_runs == last->n_runs)
@@ -71,7 +71,8 @@ static uint64_t blocked_ns(struct wait_count *last, const struct wait_count *now
 unsigned wait_steps(struct wait_count *last, const struct wait_count *now, struct wait_step ret[WAIT_MAX_STEPS])
 {
 	uint64_t all_ns = since(now->time_ns, last->time_ns);
-	uint64_t delay_ns = MIN(since(now->delay_ns, last->delay_ns), all_ns);
+	uint64_t all_delay_ns = last->late_delay_ns + since(now->delay_ns, last->delay_ns);
+	uint64_t delay_ns = MIN(all_delay_ns, all_ns), late_delay_ns = all_delay_ns - delay_ns;
 	bool was_ready = last->is_ready, is_same = now->n_runs == last->n_runs && now->run_ns == last->run_ns;
 	uint64_t blocked, end = now->time_ns;
 	unsigned n = 0;
@@ -79,8 +80,11 @@ unsigned wait_steps(struct wait_count *last, const struct wait_count *now, struc
 	if (!was_ready && !now->is_ready && is_same)
 		return 0; /* the same wait */
 	blocked = blocked_ns(last, now, delay_ns);
-	if (!was_ready) /* the wait of before ends, and what was blocked is its time */
+	if (!was_ready) { /* the wait of before ends; until it has a processor again a thread counts as waiting */
+		blocked += delay_ns;
+		delay_ns = 0;
 		ret[n++] = (struct wait_step){ end - (all_ns - blocked), false, false };
+	}
 	if (was_ready && now->is_ready && blocked > 0) {
 		ret[n++] = (struct wait_step){ end - delay_ns - blocked, true, false };
 		ret[n++] = (struct wait_step){ end - delay_ns, false, false };
@@ -94,7 +98,7 @@ unsigned wait_steps(struct wait_count *last, const struct wait_count *now, struc
 	if (!now->is_ready)
 		ret[n++] = (struct wait_step){ end, true, false };
 	*last = (struct wait_count){
-		now->time_ns, now->run_ns, now->delay_ns, now->n_runs, now->is_ready, last->owed_ns,
+		now->time_ns, now->run_ns, now->delay_ns, now->n_runs, now->is_ready, last->owed_ns, late_delay_ns,
 	};
 	return n;
 }
@@ -266,13 +270,14 @@ static int meet(struct wait_ticks *ticks, pid_t pid, pid_t tid, uint64_t since_n
 	uint64_t began_ns;
 	int r;
 
-	if (capture_is_agents(pid, tid))
-		return 0;
 	r = grow(&ticks->threads, ticks->n, &ticks->allocated, sizeof *ticks->threads);
 	if (r < 0)
 		return r;
 	thread = &ticks->threads[ticks->n++];
 	*thread = (struct waiting_thread){ .pid = pid, .tid = tid, .fd = -1, .is_found = true };
+	thread->is_agents = capture_is_agents(pid, tid);
+	if (thread->is_agents)
+		return 0;
 	r = look_at(ticks, thread, true, &now);
 	if (r < 0) {
 		drop(ticks, thread);
@@ -295,14 +300,15 @@ static int meet(struct wait_ticks *ticks, pid_t pid, pid_t tid, uint64_t since_n
 
 static int part(struct wait_ticks *ticks, struct waiting_thread *thread, uint64_t time_ns)
 {
+	bool is_agents = thread->is_agents;
 	pid_t pid = thread->pid, tid = thread->tid;
 	int r = 0;
 
-	if (!thread->last.is_ready)
+	if (!is_agents && !thread->last.is_ready)
 		r = put_switch(ticks, thread, &(struct wait_step){ time_ns, false, false });
 	drop(ticks, thread);
-	if (r >= 0 && pid == tid)
-		return 0; /* the poller reports it */
+	if (r >= 0 && (is_agents || pid == tid))
+		return 0; /* a process' end is the poller's to report */
 	return r < 0 || !put(ticks, CAPTURE_EXIT, time_ns, pid, tid) ? -ENOMEM : 0;
 }
 
@@ -312,6 +318,8 @@ static int see(struct wait_ticks *ticks, struct waiting_thread *thread)
 	int r;
 
 	thread->is_found = true;
+	if (thread->is_agents)
+		return 0;
 	r = look_at(ticks, thread, false, &now);
 	if (r < 0) {
 		thread->is_found = false;
@@ -391,26 +399,21 @@ int wait_ticks_leave(struct wait_ticks *ticks, pid_t pid, uint64_t time_ns)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < ticks->n && r >= 0; i++)
-		if (ticks->threads[i].pid == pid && !ticks->threads[i].last.is_ready)
-			r = put_switch(ticks, &ticks->threads[i], &(struct wait_step){ time_ns, false, false });
+	for (size_t i = ticks->n; i-- > 0 && r >= 0;)
+		if (ticks->threads[i].pid == pid)
+			r = part(ticks, &ticks->threads[i], time_ns);
 	forget(ticks, pid);
 	return r;
 }
 
-bool wait_ticks_end(struct wait_ticks *ticks, pid_t pid, pid_t tid)
-{
-	struct waiting_thread *thread = find(ticks, pid, tid);
-
-	if (thread)
-		drop(ticks, thread);
-	return thread != NULL;
-}
-
 int wait_ticks_new(struct wait_ticks **ret)
 {
-	struct wait_ticks *ticks = calloc(1, sizeof *ticks);
+	struct wait_ticks *ticks;
+	uint64_t n_runs;
 
+	if (proc_run_count(getpid(), gettid(), &n_runs) < 0)
+		return -ENOSYS;
+	ticks = calloc(1, sizeof *ticks);
 	if (!ticks)
 		return -ENOMEM;
 	*ret = ticks;
@@ -427,21 +430,4 @@ void wait_ticks_free(struct wait_ticks *ticks)
 	free(ticks->processes);
 	free(ticks->events);
 	free(ticks);
-}
-
-int capture_run_count(pid_t pid, pid_t tid, uint64_t *ret)
-{
-	CLEANUP(freep) char *text = NULL;
-	uint64_t n_runs;
-	char path[64];
-	int r;
-
-	snprintf(path, sizeof path, "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
-	r = read_file(path, 128, &text, NULL);
-	if (r < 0)
-		return r == -ENOENT ? -ESRCH : r;
-	if (sscanf(text, "%*u %*u %" SCNu64, &n_runs) != 1)
-		return -ENOSYS;
-	*ret = n_runs;
-	return 0;
 }

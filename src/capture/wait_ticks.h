@@ -12,13 +12,13 @@
 
 struct wait_ticks;
 
-/* wait_ticks_new - without any thread. -ENOMEM. */
+/* wait_ticks_new - without any thread. -ENOMEM; -ENOSYS the kernel does not count (CONFIG_SCHED_INFO). */
 int wait_ticks_new(struct wait_ticks **ret);
 void wait_ticks_free(struct wait_ticks *ticks);
 
 /*
  * wait_ticks_look - a tick of a process. Its threads at the first tick are older than the recording.
- * Events wait to be taken. Errors: -ENOMEM; -ENOSYS the kernel does not count (CONFIG_SCHED_INFO).
+ * Events wait to be taken. Errors: -ENOMEM; -ENOSYS its counts make no sense.
  */
 int wait_ticks_look(struct wait_ticks *ticks, pid_t pid);
 
@@ -27,9 +27,6 @@ int wait_ticks_fork(struct wait_ticks *ticks, pid_t pid, uint64_t time_ns);
 
 /* wait_ticks_leave - the process has ended, and up to then its threads did what they did at the last tick. -ENOMEM. */
 int wait_ticks_leave(struct wait_ticks *ticks, pid_t pid, uint64_t time_ns);
-
-/* wait_ticks_end - a thread has ended, others say. Returns whether that is new here. */
-bool wait_ticks_end(struct wait_ticks *ticks, pid_t pid, pid_t tid);
 
 /* The next event, in order for each thread. Returns whether there is one. */
 bool wait_ticks_take(struct wait_ticks *ticks, struct capture_event *ret);
@@ -43,6 +40,7 @@ struct wait_count {
 	uint64_t n_runs;           /* how often it was put on a processor */
 	bool is_ready;             /* on a processor or waiting for one; else blocked */
 	int64_t owed_ns;           /* blocked, but not reported yet, as the kernel's counts of a running thread lag */
+	uint64_t late_delay_ns;    /* counted when the delay was over, and not reported yet */
 };
 
 struct wait_step {

@@ -126,7 +126,7 @@ static int put_sample(struct pipeline *pipeline, const struct sample *sample, st
 		return 0;
 	}
 	if (waits && pipeline->off_cpu.is_counted)
-		waits_sampled(waits, sample->tid, sample->weight);
+		row.weight = waits_sampled(waits, sample->tid, sample->weight, sample->time_ns);
 	else if (waits)
 		r = waits_ran(waits, sample->pid, sample->tid, sample->weight, sample->time_ns, &row.weight);
 	if (r < 0 || (waits && row.weight == 0)) /* the sample precedes the start */
@@ -445,14 +445,14 @@ static int look(struct pipeline *pipeline, pid_t pid, pid_t tid)
 		r = process_search_python(process, wait.from_ns);
 	if (r < 0)
 		return r;
-	if (is_counted && capture_run_count(pid, tid, &n_runs) < 0)
+	if (is_counted && proc_run_count(pid, tid, &n_runs) < 0)
 		return 0;
 	r = read_wait_stack(reader, process, tid, &call, &wait.state, &stack);
 	if (r >= 0 && pipeline->options.async)
 		r = add_tasks(pipeline, process, &sample, &stack);
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
-	if (is_counted && (capture_run_count(pid, tid, &n_runs_now) < 0 || n_runs_now != n_runs))
+	if (is_counted && (proc_run_count(pid, tid, &n_runs_now) < 0 || n_runs_now != n_runs))
 		return 0; /* it has run meanwhile */
 	wait.to_ns = monotonic_ns();
 	note_loop(pipeline, process, tid, wait.state);

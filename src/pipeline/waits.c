@@ -477,13 +477,15 @@ int waits_stack(struct waits *waits, pid_t pid, pid_t tid, const struct wait_sta
 	return 0;
 }
 
-void waits_sampled(struct waits *waits, pid_t tid, uint64_t weight)
+uint64_t waits_sampled(struct waits *waits, pid_t tid, uint64_t weight, uint64_t time_ns)
 {
 	struct thread *thread = find(waits, tid);
 
+	weight = MIN(weight, span(waits->began_ns, time_ns));
 	waits->sums.by_state[STATE_RUNNING] += weight;
 	if (thread)
 		thread->owed_run_ns -= (int64_t)weight;
+	return weight;
 }
 
 /* Report the wait up to here with its stack, which stays valid for the rest. */

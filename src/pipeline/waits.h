@@ -84,8 +84,9 @@ int waits_ran(struct waits *waits, pid_t pid, pid_t tid, uint64_t period_ns, uin
 /*
  * waits_sampled - the same of a sample that weighs its thread's CPU time itself, and may come before the events of its
  * time: that much of the thread's running time is not put at its end.
+ * Returns its weight, without the time before the start of accounting.
  */
-void waits_sampled(struct waits *waits, pid_t tid, uint64_t weight);
+uint64_t waits_sampled(struct waits *waits, pid_t tid, uint64_t weight, uint64_t time_ns);
 
 /* The stack of a thread as it left the processor, or during its wait. */
 int waits_stack(struct waits *waits, pid_t pid, pid_t tid, const struct wait_stack *stack);

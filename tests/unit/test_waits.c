@@ -419,6 +419,27 @@ static void only_who_still_waits_is_looked_at(void **state)
 	waits_free(waits);
 }
 
+/* Such samples may come before the switches of their time, and cover time before the start. */
+static void samples_that_weigh_themselves(void **state)
+{
+	struct waits *waits = begin(true);
+	struct waits_sums sums;
+
+	(void)state;
+	waits_begin(waits, 100 * MS);
+	assert_int_equal(waits_find(waits, PID, TID), 0);
+	assert_int_equal(waits_sampled(waits, TID, 30 * MS, 110 * MS), 10 * MS);
+	assert_int_equal(waits_sampled(waits, TID, 5 * MS, 90 * MS), 0);
+	leave(waits, TID, 120 * MS); /* it had run for 20 ms */
+	enter(waits, TID, 150 * MS);
+	assert_int_equal(waits_sampled(waits, TID, 40 * MS, 195 * MS), 40 * MS);
+	assert_int_equal(waits_end(waits, 200 * MS), 0); /* 70 ms in all, of which samples have 50 */
+	assert_int_equal(sum_of(TID), 30 * MS + 20 * MS);
+	waits_read_sums(waits, &sums);
+	assert_int_equal(sums.by_state[STATE_RUNNING], 70 * MS);
+	waits_free(waits);
+}
+
 static void errors_are_handed_on(void **state)
 {
 	struct waits *waits = begin(true);
@@ -527,6 +548,7 @@ int main(void)
 		cmocka_unit_test(lost_records_leave_no_wrong_time),
 		cmocka_unit_test(only_who_still_waits_is_looked_at),
 		cmocka_unit_test(an_object_is_of_the_wait_that_it_was_read_in),
+		cmocka_unit_test(samples_that_weigh_themselves),
 		cmocka_unit_test(errors_are_handed_on),
 		cmocka_unit_test(sums_hold_for_any_history),
 	};
