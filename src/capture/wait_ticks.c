@@ -58,7 +58,7 @@ static uint64_t blocked_ns(struct wait_count *last, const struct wait_count *now
 {
 	uint64_t all_ns = since(now->time_ns, last->time_ns);
 	int64_t owed_ns = last->owed_ns + (int64_t)all_ns - (int64_t)since(now->run_ns, last->run_ns) -
-			  (int64_t)delay_ns;
+			  (int64_t)since(now->delay_ns, last->delay_ns);
 	int64_t ret = now->is_ready ? owed_ns - LAG_NS : owed_ns;
 
 	if (now->is_ready && last->is_ready && now->n_runs == last->n_runs)
@@ -266,7 +266,7 @@ static int meet(struct wait_ticks *ticks, pid_t pid, pid_t tid, uint64_t since_n
 {
 	struct waiting_thread *thread;
 	struct capture_event *event;
-	struct wait_count now;
+	struct wait_count now = { 0 };
 	uint64_t began_ns;
 	int r;
 
@@ -314,7 +314,7 @@ static int part(struct wait_ticks *ticks, struct waiting_thread *thread, uint64_
 
 static int see(struct wait_ticks *ticks, struct waiting_thread *thread)
 {
-	struct wait_count now;
+	struct wait_count now = { 0 };
 	int r;
 
 	thread->is_found = true;
