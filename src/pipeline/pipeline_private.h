@@ -81,9 +81,6 @@ struct pipeline {
 	struct metrics *metrics;  /* NULL: not asked for */
 	pid_t *metric_pids;       /* of one look */
 	size_t metric_pids_allocated;
-	struct gpu_reader *gpu; /* NULL: not asked for, or it has ended */
-	uint64_t gpu_asked_ns;  /* CLOCK_REALTIME of the look that is under way */
-	bool has_gpu_devices;   /* their rows are put */
 	struct followed_rows rows;
 	char python[64];
 	int64_t to_realtime_ns; /* CLOCK_REALTIME minus CLOCK_MONOTONIC at the start */
