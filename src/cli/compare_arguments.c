@@ -91,7 +91,7 @@ void compare_arguments_add(struct compare_arguments *arguments, enum side side, 
 
 /* ---- Read ---- */
 
-static int fail_add(const char *path, int error, const char *why)
+int compare_arguments_fail(const char *path, int error, const char *why)
 {
 	if (error == -EDOM)
 		return cli_fail(EXIT_BAD_DATA, "%s cannot be compared: %s", path, why);
@@ -111,10 +111,10 @@ static int add_recording(struct compare_arguments *arguments, enum side side, co
 	if (status != EXIT_OK)
 		return status;
 	r = compare_add(compare, side, path, db, profile, why);
-	return r < 0 ? fail_add(path, r, why) : EXIT_OK;
+	return r < 0 ? compare_arguments_fail(path, r, why) : EXIT_OK;
 }
 
-static int settle(struct compare *compare)
+int compare_arguments_settle(struct compare *compare)
 {
 	int r = compare_compute(compare);
 
@@ -139,7 +139,7 @@ int compare_arguments_run(struct compare_arguments *arguments, struct compare **
 		for (size_t i = 0; i < arguments->files[side].n && status == EXIT_OK; i++)
 			status = add_recording(arguments, (enum side)side, arguments->files[side].words[i], compare);
 	if (status == EXIT_OK)
-		status = settle(compare);
+		status = compare_arguments_settle(compare);
 	if (status == EXIT_OK)
 		*ret = TAKE(compare);
 	return status;

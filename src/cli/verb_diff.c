@@ -7,9 +7,11 @@
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/compare_arguments.h"
+#include "src/cli/slow_steps.h"
 #include "src/export/export.h"
 
-enum { KEY_AGAINST = 0x800, KEY_STACKS, KEY_TITLE, DEFAULT_ROWS = 20 };
+enum { KEY_AGAINST = 0x800, KEY_STACKS, KEY_TITLE, KEY_SLOW_STEPS, DEFAULT_ROWS = 20 };
+#define DEFAULT_SLOW_PERCENT 5
 enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_MARKDOWN, FORMAT_SVG, FORMAT_HTML, N_FORMATS };
 
 static const char *const format_names[] = { "text", "json", "markdown", "svg", "html" };
@@ -19,6 +21,7 @@ struct options {
 	bool is_head;       /* the following arguments belong to head */
 	enum format format; /* N_FORMATS: by out's file name extension */
 	const char *out, *title;
+	double slow_percent; /* of the steps of one recording; 0: two sides are given */
 	struct compare_look look;
 };
 
@@ -32,6 +35,10 @@ static const struct argp_option option_list[] = {
 	{ "output", 'o', "OUT", 0, "Write to OUT (default: -, stdout)", 0 },
 	{ "rows", 'n', "N", 0, "Show N functions, 0: all (default: 20)", 0 },
 	{ "stacks", KEY_STACKS, NULL, 0, "Compare stacks as well as functions", 0 },
+	{ "slow-steps", KEY_SLOW_STEPS, "PERCENT", OPTION_ARG_OPTIONAL,
+	  "Compare the slowest steps of one recording (default: 5 percent) with its other steps: what do slow steps do that others do "
+	  "not? The program calls probing.step()",
+	  0 },
 	{ "title", KEY_TITLE, "TEXT", 0, "Set the title", 0 },
 	COMPARE_ARGUMENTS_OPTION_ROWS,
 	VIEW_OPTION_ROWS,
@@ -43,6 +50,11 @@ static void check(struct options *options, struct argp_state *state)
 {
 	const struct glob_list *files = options->arguments.files;
 
+	if (options->slow_percent > 0) {
+		if (files[SIDE_BASE].n + files[SIDE_HEAD].n > 1)
+			argp_error(state, "--slow-steps compares the steps of one recording: give one");
+		return;
+	}
 	if (files[SIDE_BASE].n == 0 || files[SIDE_HEAD].n == 0)
 		argp_error(state, "recordings missing: give BASE HEAD, or BASE... --against HEAD...");
 }
@@ -76,6 +88,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case 'f':
 		options->format = cli_parse_word(state, argument, "--format", format_names, N_FORMATS);
 		return 0;
+	case KEY_SLOW_STEPS:
+		options->slow_percent = argument ? cli_parse_number(state, argument, "--slow-steps", 0.01, 50)
+						 : DEFAULT_SLOW_PERCENT;
+		return 0;
 	case KEY_TITLE:
 		options->title = argument;
 		return 0;
@@ -100,7 +116,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
-	.args_doc = "BASE HEAD\nBASE... --against HEAD...",
+	.args_doc = "BASE HEAD\nBASE... --against HEAD...\n--slow-steps [FILE]",
 	.doc = "Show which functions take more or less time in HEAD than in BASE; ~ marks no significant change. "
 	       "Each side is one recording, a recording of several runs (by bench or merge), or several recordings, "
 	       "as a comma list or a quoted glob.\v"
@@ -108,6 +124,7 @@ static const struct argp argp = {
 	       "  probing diff before.db after.db\n"
 	       "  probing diff 'base*.db' 'head*.db' --format markdown\n"
 	       "  probing diff before.db after.db -o change.svg\n"
+	       "  probing diff train.db --slow-steps\n"
 	       "  probing diff b1.db b2.db b3.db --against h1.db h2.db h3.db --normalize samples\n"
 	       "\n"
 	       "With four or more runs per side, the answer accounts for variation between runs; with one each it "
@@ -193,7 +210,8 @@ static int run_diff(int argc, char **argv)
 		compare_arguments_done(&options.arguments);
 		return cli_fail(EXIT_FAILED, "no html: %s", export_diff_html_lacks());
 	}
-	status = compare_arguments_run(&options.arguments, &compare);
+	status = options.slow_percent > 0 ? slow_steps_run(&options.arguments, options.slow_percent, &compare)
+					  : compare_arguments_run(&options.arguments, &compare);
 	if (status == EXIT_OK)
 		status = print(&options, compare);
 	compare_arguments_done(&options.arguments);

@@ -55,6 +55,7 @@ struct compare_run {
 	uint64_t samples, weight; /* of the compared part; weight in ns, or events */
 	uint64_t lost;  /* samples that the recorder lost; of a file with several runs, the first one has all */
 	double counter; /* the one that is divided by; NAN: none */
+	double n_steps; /* of the program, that it is made of; 0: it is a run */
 	double *self;   /* weight by node; of nodes behind n_nodes it has none */
 	size_t n_nodes;
 };
@@ -86,6 +87,7 @@ struct compare_options {
 	const char *counter; /* of PER_COUNTER */
 	bool show_interpreter;
 	bool stacks;      /* ask of stacks, too; a picture wants it */
+	bool steps;       /* runs are steps of one recording: compare_add_steps() */
 	bool holm;        /* correct so that hardly one result is wrong; otherwise hardly one in twenty */
 	double min_share; /* functions with a smaller share on both sides are not tested */
 };
@@ -128,6 +130,21 @@ void compare_freep(struct compare **compare);
  */
 int compare_add(struct compare *compare, enum side side, const char *name, sqlite3 *db, const struct profile *profile,
 		char *why);
+
+/* Some steps of a program, as one run: its time is that of a step. */
+struct compare_steps {
+	enum side side;
+	double n; /* how many */
+};
+
+/*
+ * compare_add_steps - the steps of one recording, as runs of both sides.
+ * @steps:    what becomes a run.
+ * @steps_of: by total of the profile: index into steps; -1: of none.
+ * The rest as compare_add().
+ */
+int compare_add_steps(struct compare *compare, const char *name, sqlite3 *db, const struct profile *profile,
+		      const struct compare_steps *steps, size_t n_steps, const int32_t *steps_of, char *why);
 
 /*
  * compare_compute - after the last: match moved functions, and test every function and stack for a change.

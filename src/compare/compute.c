@@ -97,7 +97,7 @@ static double divisor(const struct compare *compare, const struct compare_run *r
 	case PER_RUN:
 		break;
 	}
-	return one;
+	return run->n_steps > 0 ? one * run->n_steps : one;
 }
 
 static int scale_runs(struct computation *computation)

@@ -19,6 +19,8 @@ const char *compare_quantity(const struct compare *compare)
 						 "share of all events", "events relative to the rest of the same run",
 						 "events per unit of the counter" };
 
+	if (compare->options.steps && compare->options.per == PER_RUN)
+		return compare->unit ? "events in a step" : "time in a step";
 	return (compare->unit ? of_events : of_time)[compare->options.per];
 }
 
@@ -128,12 +130,26 @@ static size_t file_bytes(const char *name)
 											     : strlen(name);
 }
 
+static void print_steps(const struct compare *compare, enum side side, FILE *out)
+{
+	const struct compare_run *runs = &compare->runs[first_of(compare, side)];
+	double n = 0;
+
+	for (size_t i = 0; i < compare->n_side[side]; i++)
+		n += runs[i].n_steps;
+	fprintf(out, "%.0f %sstep%s of %s", n, side == SIDE_HEAD ? "slow " : "other ", n == 1 ? "" : "s", runs[0].name);
+}
+
 void print_runs(const struct compare *compare, enum side side, FILE *out)
 {
 	const struct compare_run *runs = &compare->runs[first_of(compare, side)];
 	const char *last = "";
 	size_t n = compare->n_side[side], n_files = 0, last_bytes = 0;
 
+	if (compare->options.steps) {
+		print_steps(compare, side, out);
+		return;
+	}
 	fprintf(out, "%zu run%s of", n, n == 1 ? "" : "s");
 	for (size_t i = 0; i < n; i++) {
 		size_t bytes = file_bytes(runs[i].name);
@@ -182,13 +198,17 @@ void print_remarks(const struct compare *compare, const char *prefix, FILE *out)
 	size_t n = count_ambiguous(compare);
 
 	print_differences(compare, prefix, out);
-	if (compare->n_side[SIDE_BASE] + compare->n_side[SIDE_HEAD] == 2)
+	if (compare->n_side[SIDE_BASE] + compare->n_side[SIDE_HEAD] == 2 && !compare->options.steps)
 		fprintf(out,
 			"%sone run each: the variation between runs is unknown; changes are significant between these "
 			"two runs only\n",
 			prefix);
 	else if (compare->by_count)
-		fprintf(out, "%sfew runs: the variation between runs is uncertain; use 10 each\n", prefix);
+		fprintf(out,
+			compare->options.steps
+				? "%sfew steps: the variation between steps is uncertain; record longer\n"
+				: "%sfew runs: the variation between runs is uncertain; use 10 each\n",
+			prefix);
 	if (n > 0)
 		fprintf(out, "%s* %zu name%s of several functions, in files of one name: they are added up\n", prefix,
 			n, n == 1 ? " is" : "s are");

@@ -25,7 +25,8 @@ struct loading {
 	uint32_t *nodes;     /* by stack, plus 1; 0: not set yet */
 	int32_t *path;
 	size_t path_allocated;
-	uint32_t nothing; /* node for samples without a stack */
+	uint32_t nothing;        /* node for samples without a stack */
+	const int32_t *steps_of; /* by total, index into the runs from the first on; NULL: runs are those of processes */
 };
 
 int compare_new(const struct compare_options *options, struct compare **ret)
@@ -110,6 +111,9 @@ static int function_of(struct loading *loading, int32_t frame, uint32_t *ret)
 	}
 	*ret = *known - 1;
 	loading->compare->functions[*ret].is_seen[loading->side] = true;
+	if (loading->steps_of) /* of one recording: it is there on both sides, even if it never runs on one */
+		loading->compare->functions[*ret].is_seen[SIDE_BASE] =
+			loading->compare->functions[*ret].is_seen[SIDE_HEAD] = true;
 	return 0;
 }
 
@@ -219,9 +223,15 @@ static int load_totals(struct loading *loading)
 
 	for (size_t i = 0; i < profile->n_totals && r >= 0; i++) {
 		const struct profile_total *total = &profile->totals[i];
-		struct compare_run *run = run_of(loading, total->pid);
+		struct compare_run *run;
 		uint32_t node = 0;
 
+		if (loading->steps_of && loading->steps_of[i] < 0)
+			continue;
+		run = loading->steps_of ? &loading->compare->runs[loading->runs->first + (size_t)loading->steps_of[i]]
+					: run_of(loading, total->pid);
+		if (run)
+			loading->side = run->side;
 		if (!run)
 			return -EBADMSG;
 		r = node_of(loading, total->stack, &node);
@@ -248,34 +258,53 @@ static int check_unit(struct compare *compare, const struct profile *profile, ch
 	return compare->unit ? 0 : -ENOMEM;
 }
 
-int compare_add(struct compare *compare, enum side side, const char *name, sqlite3 *db, const struct profile *profile,
-		char *why)
+/* @steps_of: see struct loading. */
+static int add_profile(struct compare *compare, const struct profile *profile, const struct file_runs *runs,
+		       const int32_t *steps_of)
 {
-	CLEANUP(file_runs_done) struct file_runs runs = { 0 };
 	CLEANUP(freep) uint32_t *functions = calloc(profile->n_frames + 1, sizeof *functions);
 	CLEANUP(freep) uint32_t *nodes = calloc(profile->n_stacks + 1, sizeof *nodes);
 	struct loading loading = { .compare = compare,
 				   .profile = profile,
-				   .side = side,
 				   .functions = functions,
 				   .nodes = nodes,
-				   .runs = &runs };
+				   .runs = runs,
+				   .steps_of = steps_of };
+	int r = functions && nodes ? load_totals(&loading) : -ENOMEM;
+
+	/* Drop preallocated nodes. */
+	for (size_t i = 0; i < compare->n_runs; i++)
+		compare->runs[i].n_nodes = MIN(compare->runs[i].n_nodes, compare->n_nodes);
+	free(loading.path);
+	return r;
+}
+
+int compare_add(struct compare *compare, enum side side, const char *name, sqlite3 *db, const struct profile *profile,
+		char *why)
+{
+	CLEANUP(file_runs_done) struct file_runs runs = { 0 };
 	int r;
 
 	why[0] = '\0';
-	if (!functions || !nodes)
-		return -ENOMEM;
 	function_table_begin(compare->table);
 	r = check_unit(compare, profile, why);
 	if (r >= 0)
 		r = runs_read(compare, side, name, db, &runs, why);
 	if (r >= 0 && runs.n_pids > 0)
 		qsort(runs.pids, runs.n_pids, sizeof *runs.pids, compare_pids);
-	if (r >= 0)
-		r = load_totals(&loading);
-	/* Drop preallocated nodes. */
-	for (size_t i = 0; i < compare->n_runs; i++)
-		compare->runs[i].n_nodes = MIN(compare->runs[i].n_nodes, compare->n_nodes);
-	free(loading.path);
-	return r;
+	return r < 0 ? r : add_profile(compare, profile, &runs, NULL);
+}
+
+int compare_add_steps(struct compare *compare, const char *name, sqlite3 *db, const struct profile *profile,
+		      const struct compare_steps *steps, size_t n_steps, const int32_t *steps_of, char *why)
+{
+	struct file_runs runs = { .first = compare->n_runs };
+	int r;
+
+	why[0] = '\0';
+	function_table_begin(compare->table);
+	r = check_unit(compare, profile, why);
+	for (size_t i = 0; i < n_steps && r >= 0; i++)
+		r = runs_add_steps(compare, name, &steps[i], db);
+	return r < 0 ? r : add_profile(compare, profile, &runs, steps_of);
 }

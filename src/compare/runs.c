@@ -346,3 +346,24 @@ bool compare_differs(const struct compare *compare, size_t field, const char **r
 	}
 	return false;
 }
+
+int runs_add_steps(struct compare *compare, const char *name, const struct compare_steps *steps, sqlite3 *db)
+{
+	CLEANUP(sqlite3_finalizep) sqlite3_stmt *row = NULL;
+	struct compare_run like = {
+		.side = steps->side, .wall_s = NAN, .user_s = NAN, .sys_s = NAN, .max_rss_bytes = -1, .counter = NAN
+	};
+	struct compare_run *run;
+	int r;
+
+	r = prepare(db, "SELECT * FROM run ORDER BY run LIMIT 1", &row);
+	if (r >= 0 && sqlite3_step(row) != SQLITE_ROW)
+		r = -EBADMSG;
+	if (r >= 0)
+		r = add_run(compare, &like, &run);
+	if (r >= 0)
+		r = fill_run(run, name, true, row, 1);
+	if (r >= 0)
+		run->n_steps = steps->n;
+	return r;
+}

@@ -32,6 +32,8 @@ static void put_run(struct json *json, const struct compare_run *run)
 		to_json_put_integer(json, "samples", run->samples);
 		to_json_put_integer(json, "weight", run->weight);
 		to_json_put_integer(json, "lost", run->lost);
+		if (run->n_steps > 0)
+			to_json_put_number(json, "steps", run->n_steps);
 	}
 	to_json_object_end(json);
 }

@@ -560,7 +560,7 @@ void activity_find(struct activity *activity, int64_t pid, int64_t tid, uint64_t
 		ret->span = name_at(activity, found->span);
 }
 
-int activity_steps(const struct activity *activity, struct step_time **ret, size_t *ret_n)
+static int list_steps(const struct activity *activity, struct step_time **ret, size_t *ret_n)
 {
 	struct step_time *steps = NULL;
 	size_t n = 0, allocated = 0;
@@ -584,4 +584,17 @@ int activity_steps(const struct activity *activity, struct step_time **ret, size
 	*ret = steps;
 	*ret_n = n;
 	return 0;
+}
+
+int store_read_steps(sqlite3 *db, struct step_time **ret, size_t *ret_n)
+{
+	struct activity *activity;
+	int r;
+
+	r = activity_load(db, &activity);
+	if (r < 0)
+		return r;
+	r = list_steps(activity, ret, ret_n);
+	activity_free(activity);
+	return r;
 }

@@ -10,7 +10,6 @@
 
 #include <sqlite3.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct activity;
@@ -34,13 +33,5 @@ int64_t activity_version(sqlite3 *db);
 
 /* activity_find - at a moment (CLOCK_REALTIME, ns). */
 void activity_find(struct activity *activity, int64_t pid, int64_t tid, uint64_t time_ns, struct doing *ret);
-
-/* A step of a process. end_ns: the begin of the next one; UINT64_MAX: there is none. */
-struct step_time {
-	int64_t pid, step;
-	uint64_t begin_ns, end_ns;
-};
-/* activity_steps - all steps, process by process in the order of time. @ret: for free(3). -ENOMEM. */
-int activity_steps(const struct activity *activity, struct step_time **ret, size_t *ret_n);
 
 #endif

@@ -65,6 +65,18 @@ int store_put_row_losses(struct store *store, int64_t row_table, const struct ro
 int store_copy_row_blocks(sqlite3 *from, int64_t old, struct store *to, int64_t number, bool (*keep_going)(void *data),
 			  void *data);
 
+/* A step of a process, by rows of `steps`. end_ns: the begin of the next one; UINT64_MAX: there is none. CLOCK_REALTIME. */
+struct step_time {
+	int64_t pid, step;
+	uint64_t begin_ns, end_ns;
+};
+
+/*
+ * store_read_steps - all steps of a recording, process by process in the order of time.
+ * @ret: for free(3). Errors: -EBADMSG a block is damaged; -E2BIG more than 16 million rows; -ENOMEM.
+ */
+int store_read_steps(sqlite3 *db, struct step_time **ret, size_t *ret_n);
+
 /*
  * row_block_register - register row_block_error(rows, data): why a row of row_block is unreadable; NULL: it is readable.
  * Returns SQLite's code.

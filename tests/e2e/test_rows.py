@@ -21,7 +21,7 @@ def load():
 def compute():
     busy(0.006)
 def checkpoint():
-    busy(0.03)
+    busy(0.06)
 def train(n):
     for i in range(n):
         probing.step(i)
@@ -190,6 +190,27 @@ def helper(n):
         text = p.probing("report", "out.db", "--by", "phase", check=p.OK).stdout
         self.assertRegex(text, r"total %\s+total\s+phase\s+most self time in")
         p.probing("report", os.path.join(p.ROOT, "fixtures", "recordings", "version_1.db"), "--by", "step", check=p.BAD_DATA)
+
+    def test_slow_steps(self):
+        host = self.begin()
+        self.run_in(host, LOOP)
+        self.record(host, "train(100)")
+        done = p.probing("diff", "out.db", "--slow-steps", "--format", "json", check=p.OK)
+        self.assertRegex(done.stderr, r"slow steps: 5 of (99|98), .* ms each; the median of the others is .* ms \(step ")
+        named = [int(word) for word in done.stderr.split("(step ")[1].rstrip(")\n").split(", ")]
+        self.assertLessEqual(3, len([step for step in named if step % 20 == 7]), named)  # others waited for the CPU
+        rows = {row["name"]: row for row in json.loads(done.stdout)["functions"]}
+        self.assertTrue(rows["checkpoint"]["total"]["changed"])
+        self.assertGreater(rows["checkpoint"]["total"]["head"], 5 * rows["checkpoint"]["total"]["base"])
+        self.assertFalse(rows["load"]["total"]["changed"])
+        self.assertFalse(rows["compute"]["total"]["changed"])
+        text = p.probing("diff", "out.db", "--slow-steps=5", check=p.OK).stdout
+        self.assertRegex(text, r"base  \d+ other steps of out.db\nhead  5 slow steps of out.db\ntime in a step; ")
+        p.probing("diff", "out.db", "out.db", "--slow-steps", check=p.USAGE)
+        done = p.probing("diff", "out.db", "--slow-steps", "--where", "step < 5", check=p.OK)
+        self.record(host, "busy(0.3)", out="none.db")
+        done = p.probing("diff", "none.db", "--slow-steps", check=p.BAD_DATA)
+        self.assertIn("has 0 whole steps, and --slow-steps needs 8: let the program call probing.step()", done.stderr)
 
 
 if __name__ == "__main__":
