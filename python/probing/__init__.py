@@ -6,6 +6,7 @@
     probing.query("SELECT * FROM sample", "train.db")
     probing.query("SELECT run, count(*) FROM sample GROUP BY run", ["a.db", "b.db"])
     probing.query("SELECT * FROM python.backtrace", 4242)                          # a process
+    probing.query("SELECT epoch, avg(loss) FROM training_logs GROUP BY epoch")     # this process, if the agent is in it
 
     probing.log(epoch=1, loss=0.5)          # rows about this program, for probing to read from outside: docs/rings.md
     with probing.span("load"): ...

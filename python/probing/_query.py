@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 
 from probing._binary import Error, binary
 
@@ -63,6 +64,11 @@ def _parse(text):
     return columns, rows
 
 
+def _default():
+    """This process, whose agent offers rings to programs; None: there is no agent."""
+    return os.getpid() if getattr(sys, "_probing_rings", None) is not None else None
+
+
 def _run(sql, source, timeout):
     command = [binary(), "sql", "-f", "rows"] + _arguments(source)
     try:
@@ -104,7 +110,8 @@ def query(sql, source=None, *, pandas=None, timeout=None):
     """Ask a recording, or a process, in SQL.
 
     sql      a statement; of several the last one's answer is returned
-    source   a file, a list of files, the number of a process, or None: probing.db in this folder
+    source   a file, a list of files, the number of a process, or None: this process if the agent is in it (its own rows, its
+             memory, its threads), else probing.db in this folder
     pandas   True: a pandas.DataFrame; False: a list of dicts, one a row; None: a DataFrame where pandas is there
     timeout  seconds to wait for the answer; None: for ever
 
@@ -115,7 +122,7 @@ def query(sql, source=None, *, pandas=None, timeout=None):
     module = None if pandas is False else _pandas()
     if pandas is True and module is None:
         raise Error("pandas cannot be imported: install it, or ask with pandas=False")
-    columns, rows = _parse(_run(sql, source, timeout))
+    columns, rows = _parse(_run(sql, _default() if source is None else source, timeout))
     if module is not None:
         return _frame(module, columns, rows)
     return [dict(zip(columns, row)) for row in rows]

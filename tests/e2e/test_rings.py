@@ -134,7 +134,7 @@ class Rings(RingCase):
         host = self.begin()
         self.assertEqual("[{'epoch': 1}]\n", self.run_in(
             host, "os.environ['PROBING_BINARY'] = %r; probing.log(epoch=1)\n"
-            "print(probing.query('SELECT epoch FROM training_logs', os.getpid(), pandas=False))" % os.path.abspath(p.BINARY)))
+            "print(probing.query('SELECT epoch FROM training_logs', pandas=False))" % os.path.abspath(p.BINARY)))
 
     def test_values(self):
         host = self.begin()
