@@ -75,7 +75,7 @@ static int put_table(struct pipeline *pipeline, pid_t pid, struct rows_ring *rin
 	return 0;
 }
 
-static int take_ring(struct pipeline *pipeline, pid_t pid, struct rows_ring *ring)
+static int take_ring(struct pipeline *pipeline, const struct rows_follower *follower, struct rows_ring *ring)
 {
 	uint64_t n_lost = ring->cursor.n_lost, n_dropped = ring->dropped, n_unfit = ring->unfit;
 	struct row_bytes rows = { 0 };
@@ -83,11 +83,11 @@ static int take_ring(struct pipeline *pipeline, pid_t pid, struct rows_ring *rin
 	bool is_changed;
 	int r;
 
-	r = rows_read(ring, &rows);
+	r = rows_read(follower, ring, &rows);
 	is_changed = ring->cursor.n_lost != n_lost || ring->dropped != n_dropped || ring->unfit != n_unfit;
 	if (r >= 0 && (rows.n_rows > 0 || is_changed)) {
 		if (ring->row_table == 0)
-			r = put_table(pipeline, pid, ring);
+			r = put_table(pipeline, follower->pid, ring);
 		if (r >= 0)
 			row = BATCH_ADD(pipeline->batch, rows);
 		r = row ? r : -ENOMEM;
@@ -112,7 +112,7 @@ static int take_all(struct pipeline *pipeline, struct rows_follower *follower)
 	int r = 0;
 
 	for (size_t i = 0; i < follower->n_rings && r >= 0; i++)
-		r = take_ring(pipeline, follower->pid, &follower->rings[i]);
+		r = take_ring(pipeline, follower, &follower->rings[i]);
 	return r;
 }
 

@@ -6,8 +6,10 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,8 +29,6 @@ void rows_follower_init(struct rows_follower *follower, pid_t pid, bool is_new)
 
 void rows_follower_done(struct rows_follower *follower)
 {
-	for (size_t i = 0; i < follower->n_rings; i++)
-		close(follower->rings[i].fd);
 	free(follower->rings);
 	closep(&follower->folder);
 	follower->rings = NULL;
@@ -39,9 +39,48 @@ void rows_follower_done(struct rows_follower *follower)
 static bool is_known(const struct rows_follower *follower, unsigned long number)
 {
 	for (size_t i = 0; i < follower->n_rings; i++)
-		if (follower->rings[i].number == number)
+		if (follower->rings[i].number == number && !follower->rings[i].is_gone)
 			return true;
 	return false;
+}
+
+/* The number of a ring that was removed may be another one's now. */
+static bool is_same(const struct rows_ring *ring, const struct ring_snapshot *now)
+{
+	const struct ring_snapshot *was = &ring->described;
+	bool is = strcmp(was->name, now->name) == 0 && was->n_columns == now->n_columns &&
+		  was->n_slots == now->n_slots && now->head >= ring->cursor.head;
+
+	for (size_t i = 0; i < was->n_columns && is; i++)
+		is = strcmp(was->columns[i].name, now->columns[i].name) == 0 &&
+		     was->columns[i].type == now->columns[i].type &&
+		     was->columns[i].cell_bytes == now->columns[i].cell_bytes;
+	return is;
+}
+
+static ino_t inode_of(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) < 0 ? 0 : st.st_ino;
+}
+
+/* One that is gone, or a new one. -ENOSPC: there are too many. */
+static int get_place(struct rows_follower *follower, struct rows_ring **ret)
+{
+	int r;
+
+	for (size_t i = 0; i < follower->n_rings; i++)
+		if (follower->rings[i].is_gone) {
+			*ret = &follower->rings[i];
+			return 0;
+		}
+	if (follower->n_rings == MAX_RINGS)
+		return -ENOSPC;
+	r = grow(&follower->rings, follower->n_rings, &follower->n_allocated, sizeof *follower->rings);
+	if (r >= 0)
+		*ret = &follower->rings[follower->n_rings++];
+	return r;
 }
 
 static int add_ring(void *data, const char *file, int fd)
@@ -52,22 +91,18 @@ static int add_ring(void *data, const char *file, int fd)
 	struct rows_ring *ring;
 	int r;
 
-	if (follower->n_rings == MAX_RINGS || is_known(follower, strtoul(file, NULL, 10)))
+	if (is_known(follower, strtoul(file, NULL, 10)))
 		return 0;
 	if (ring_source_file(fd, &source) < 0 || ring_describe(&source, &described) < 0)
 		return 0; /* of another version, or damaged */
 	if (described.start_time < follower->since)
 		return 0;
-	r = grow(&follower->rings, follower->n_rings, &follower->n_allocated, sizeof *follower->rings);
+	r = get_place(follower, &ring);
 	if (r < 0)
 		return r;
-	ring = &follower->rings[follower->n_rings];
 	*ring = (struct rows_ring){ .described = described, .number = strtoul(file, NULL, 10) };
 	ring->cursor.from_start = follower->is_new;
-	ring->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	if (ring->fd < 0)
-		return 0; /* too many files are open: tried again */
-	follower->n_rings++;
+	ring->inode = inode_of(fd);
 	return 0;
 }
 
@@ -160,19 +195,36 @@ static uint64_t most_rows(const struct ring_snapshot *described)
 	return MAX(ROWS_MAX_BYTES / n_bytes, (uint64_t)1);
 }
 
-int rows_read(struct rows_ring *ring, struct row_bytes *ret)
+/* Files are open only while they are read: hundreds of processes have thousands of rings. */
+static int open_ring(int folder, const struct rows_ring *ring)
 {
+	char name[32];
+
+	snprintf(name, sizeof name, "%lu.ring", ring->number);
+	return openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+int rows_read(const struct rows_follower *follower, struct rows_ring *ring, struct row_bytes *ret)
+{
+	CLEANUP(closep) int fd = -1;
 	struct ring_snapshot snapshot;
 	struct ring_source source;
 	int r;
 
-	if (ring->is_broken)
+	if (ring->is_gone)
 		return 0;
-	r = ring_source_file(ring->fd, &source);
+	fd = open_ring(follower->folder, ring);
+	if (fd < 0 && errno != ENOENT)
+		return 0; /* too many files are open, perhaps: tried again */
+	r = fd < 0 ? -ENOENT : ring_source_file(fd, &source);
+	if (r >= 0)
+		r = ring_describe(&source, &snapshot);
+	if (r >= 0 && (inode_of(fd) != ring->inode || !is_same(ring, &snapshot)))
+		r = -ENOENT;
 	if (r >= 0)
 		r = ring_read_next(&source, most_rows(&ring->described), &ring->cursor, &snapshot);
 	if (r < 0) {
-		ring->is_broken = r != -ENOMEM;
+		ring->is_gone = r != -ENOMEM;
 		return r == -ENOMEM ? r : 0;
 	}
 	r = put_rows(&snapshot, ring->described.n_columns, ret);

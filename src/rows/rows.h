@@ -32,12 +32,12 @@ void rows_place_done(struct rows_place *place);
 struct rows_ring {
 	struct ring_snapshot described; /* name and columns; no rows */
 	unsigned long number;           /* of its file */
-	int fd;
+	ino_t inode;
 	struct ring_cursor cursor;
 	int64_t row_table; /* its number in the recording; 0: it has no row yet */
 	uint64_t n_rows;   /* that were read */
 	uint64_t dropped, unfit;
-	bool is_broken; /* it was spoilt: it is not read any more */
+	bool is_gone; /* it was removed, or spoilt: it is not read any more */
 };
 
 /* The rings of one process. */
@@ -77,9 +77,9 @@ enum { ROWS_MAX_BYTES = 4 << 20 }; /* of one ring at a time; what is left is rea
 /*
  * rows_read - new rows of a ring.
  * @ret: rows, appended to the empty one; ring->cursor.n_lost, dropped and unfit are up to date.
- * Errors: -ENOMEM. A ring that is spoilt is broken then.
+ * Errors: -ENOMEM. A ring that was removed or spoilt is gone then.
  */
-int rows_read(struct rows_ring *ring, struct row_bytes *ret);
+int rows_read(const struct rows_follower *follower, struct rows_ring *ring, struct row_bytes *ret);
 
 /* The name of a column's type in a recording. */
 const char *rows_type_name(enum ring_type type);

@@ -118,12 +118,17 @@ for i in range(3):
     os.waitpid(pid, 0)
 t = probing.ExternalTable('fast', ['n'], rows=1000)
 for i in range(200000): t.append(i)
+u = probing.ExternalTable('again', ['a'])
+u.append(1); time.sleep(2.5); u.drop()
+u = probing.ExternalTable('again', ['a', 'b'])
+u.append(2, 'x')
 print(os.getpid())""")
         self.assertIn("lost: the program wrote them faster than they were read", said)
         self.assertEqual([[1000, 1009, 10], [2000, 2009, 10], [3000, 3009, 10]], self.rows(
             "out.db", "SELECT min(step), max(step), count(*) FROM steps WHERE process <> %d GROUP BY process ORDER BY 1" % host.pid))
         self.assertEqual([[200000]], self.rows("out.db", "SELECT (SELECT count(*) FROM fast) + lost FROM row_table WHERE name = 'fast'"))
         self.assertEqual([[0]], self.rows("out.db", "SELECT count(*) - count(DISTINCT n) FROM fast"))
+        self.assertEqual([[1, None], [2, "x"]], self.rows("out.db", "SELECT a, b FROM again ORDER BY 1"))
 
     def test_no_rows(self):
         host = self.begin()
