@@ -11,8 +11,8 @@
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 const char *const about_part_names[N_PARTS] = {
-	[PART_SAMPLES] = "samples", [PART_TREE] = "tree", [PART_NAMES] = "names",
-	[PART_OTHER] = "other",     [PART_FREE] = "free",
+	[PART_SAMPLES] = "samples", [PART_TREE] = "tree",   [PART_NAMES] = "names",
+	[PART_ROWS] = "rows",       [PART_OTHER] = "other", [PART_FREE] = "free",
 };
 
 /* SQL errors in a foreign file mean damage. */
@@ -154,6 +154,33 @@ static int read_counts(sqlite3 *db, struct about *about)
 	return r;
 }
 
+/* Older files have no rows of programs. */
+static int read_rows(sqlite3 *db, struct about *about)
+{
+	static const char sql[] =
+		"SELECT (SELECT total(rows) FROM row_block), total(lost),"
+		" (SELECT group_concat(name, ', ') FROM (SELECT name FROM row_table GROUP BY name COLLATE NOCASE ORDER BY 1 LIMIT 64))"
+		" FROM row_table";
+	CLEANUP(sqlite3_finalizep) sqlite3_stmt *row = NULL;
+	int code;
+
+	if (sqlite3_table_column_metadata(db, "main", "row_block", NULL, NULL, NULL, NULL, NULL, NULL) != SQLITE_OK)
+		return 0;
+	code = sqlite3_prepare_v2(db, sql, -1, &row, NULL);
+	if (code == SQLITE_OK)
+		code = sqlite3_step(row);
+	if (code == SQLITE_ROW) {
+		const char *tables = (const char *)sqlite3_column_text(row, 2);
+
+		about->n_rows = sqlite3_column_int64(row, 0);
+		about->n_rows_lost = sqlite3_column_int64(row, 1);
+		about->row_tables = tables ? strdup(tables) : NULL;
+		if (tables && !about->row_tables)
+			return -ENOMEM;
+	}
+	return read_error(db, code);
+}
+
 /* The purpose of a table's pages; a tracepoint's table has a colon in its name. */
 static enum about_part part_of(const char *table)
 {
@@ -161,8 +188,9 @@ static enum about_part part_of(const char *table)
 		const char *table;
 		enum about_part part;
 	} parts[] = {
-		{ "stack", PART_TREE },     { "stack_total", PART_TREE }, { "frame", PART_TREE },
-		{ "function", PART_NAMES }, { "module", PART_NAMES },
+		{ "stack", PART_TREE },      { "stack_total", PART_TREE }, { "frame", PART_TREE },
+		{ "function", PART_NAMES },  { "module", PART_NAMES },     { "row_table", PART_ROWS },
+		{ "row_column", PART_ROWS }, { "row_block", PART_ROWS },
 	};
 
 	if (strncmp(table, "sample", 6) == 0 || strchr(table, ':'))
@@ -220,6 +248,8 @@ int about_read(sqlite3 *db, const char *path, bool is_written, struct about *ret
 		r = read_times(db, ret);
 	if (r >= 0)
 		r = read_counts(db, ret);
+	if (r >= 0)
+		r = read_rows(db, ret);
 	return r < 0 ? r : read_parts(db, ret);
 }
 
@@ -228,4 +258,5 @@ void about_done(struct about *about)
 	for (size_t i = 0; i < about->n_runs; i++)
 		run_done(&about->runs[i]);
 	free(about->runs);
+	free(about->row_tables);
 }

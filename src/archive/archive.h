@@ -24,7 +24,7 @@ struct about_run {
 	char *command, *mode, *stack_source, *python, *host, *kernel, *probing, *event, *unit;
 };
 
-enum about_part { PART_SAMPLES, PART_TREE, PART_NAMES, PART_OTHER, PART_FREE, N_PARTS };
+enum about_part { PART_SAMPLES, PART_TREE, PART_NAMES, PART_ROWS, PART_OTHER, PART_FREE, N_PARTS };
 
 struct about {
 	struct about_run *runs;
@@ -32,7 +32,9 @@ struct about {
 	int64_t schema_version;
 	int64_t n_samples, n_taken, n_lost, n_dropped; /* taken, lost, dropped: -1 it does not say */
 	int64_t n_processes, n_threads, n_modules, n_functions, n_frames, n_stacks, n_pauses;
-	double first, last; /* timestamps of samples; 0: there are none */
+	int64_t n_rows, n_rows_lost; /* of programs (row_table) */
+	char *row_tables;            /* their tables: "spans, steps"; NULL: none */
+	double first, last;          /* timestamps of samples; 0: there are none */
 	int64_t file_bytes, log_bytes;
 	int64_t part_bytes[N_PARTS];
 	bool has_parts;  /* whether this SQLite has dbstat */

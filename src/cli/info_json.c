@@ -98,6 +98,8 @@ static void put_info(struct json *json, const struct info *info)
 	put_integer(json, "frames", about->n_frames);
 	put_integer(json, "stacks", about->n_stacks);
 	put_integer(json, "pauses", about->n_pauses);
+	put_integer(json, "rows", about->n_rows);
+	put_integer(json, "rows_lost", about->n_rows_lost);
 	put_parts(json, about);
 	put_check(json, info);
 	to_json_object_end(json);

@@ -120,6 +120,22 @@ static void put_samples(const struct about *about, FILE *out)
 	fputc('\n', out);
 }
 
+/* Rows that the program wrote. */
+static void put_rows(const struct about *about, FILE *out)
+{
+	char tables[MAX_SHOWN];
+
+	if (!about->row_tables)
+		return;
+	format_printable_name(about->row_tables, tables, sizeof tables);
+	fprintf(out, "  %-11s ", "rows");
+	put_count("of ", about->n_rows, "", out);
+	fputs(tables, out);
+	if (about->n_rows_lost > 0)
+		put_count("lost", about->n_rows_lost, "; ", out);
+	fputc('\n', out);
+}
+
 static void put_size(const struct about *about, FILE *out)
 {
 	char size[16];
@@ -171,6 +187,7 @@ void info_print(const struct info *info, FILE *out)
 	if (info->about.n_runs == 0)
 		fprintf(out, "  %-11s %s\n", "command", "unknown: its recorder was killed before the first sample");
 	put_samples(&info->about, out);
+	put_rows(&info->about, out);
 	put_size(&info->about, out);
 	put_check(info, out);
 }

@@ -87,7 +87,8 @@ class Rows(RingCase):
         first, last = self.rows("out.db", "SELECT min(timestamp), max(timestamp) FROM sample")[0]
         self.assertEqual([[60]], self.rows("out.db", "SELECT count(*) FROM steps WHERE timestamp BETWEEN %r AND %r"
                                            % (first - 0.1, last + 0.1)))
-        p.probing("info", "--check", "out.db", check=p.OK)
+        self.assertRegex(p.probing("info", "--check", "out.db", check=p.OK).stdout,
+                         r"rows +[\d,]+ of backtrace, spans, steps, training_logs\n")
         p.probing("compact", "out.db", "-o", "small.db", check=p.OK)
         p.probing("merge", "out.db", "small.db", "-o", "both.db", check=p.OK)
         count = "SELECT count(*), count(DISTINCT process), sum(step) FROM steps"
