@@ -89,6 +89,8 @@ static int copy_all(sqlite3 *from, sqlite3 *to, const struct export_options *opt
 		r = create_sample(from, to);
 	if (r >= 0 && !has_sample)
 		r = store_copy_rows(from, to, "sample", options->keep_going, options->data);
+	if (r >= 0)
+		r = row_tables_copy(from, to);
 	return r < 0 ? r : store_copy_views(from, to);
 }
 

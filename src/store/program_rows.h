@@ -89,4 +89,10 @@ int row_block_register(sqlite3 *db);
  */
 int row_tables_attach(sqlite3 *db);
 
+/*
+ * row_tables_copy - a plain table in another database for each table of rows, with its hidden columns. A name that is taken there
+ * gets "_" appended. Negative errno.
+ */
+int row_tables_copy(sqlite3 *from, sqlite3 *to);
+
 #endif

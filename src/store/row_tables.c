@@ -427,13 +427,92 @@ int row_block_register(sqlite3 *db)
 					  NULL, NULL, NULL);
 }
 
-static int create_table(sqlite3 *db, const char *name)
+/* "CREATE TABLE ..." of a plain table, under a name that is free there. sqlite3_free(); NULL: no memory. */
+static char *plain_sql(const struct catalogue_table *table, const char *name)
+{
+	sqlite3_str *sql = sqlite3_str_new(NULL);
+
+	for (size_t i = 0; i < table->n_columns; i++) {
+		const struct catalogue_column *column = &table->columns[i];
+		int n = (int)strcspn(column->type, " "); /* without HIDDEN */
+
+		sqlite3_str_appendf(sql, i == 0 ? "CREATE TABLE \"%w\"(\n  " : ",\n  %.0s", name);
+		sqlite3_str_appendf(sql, "\"%w\" %.*s", column->name, strcmp(column->type, "ANY") == 0 ? 0 : n,
+				    column->type);
+	}
+	sqlite3_str_appendall(sql, ")");
+	return sqlite3_str_finish(sql);
+}
+
+/* All columns of one row after the other; hidden ones are not in *. */
+static int copy_plain(sqlite3 *from, const char *select, sqlite3 *to, const char *insert)
+{
+	sqlite3_stmt *rows = NULL, *write = NULL;
+	int code = sqlite3_prepare_v2(from, select, -1, &rows, NULL);
+
+	if (code == SQLITE_OK)
+		code = sqlite3_prepare_v2(to, insert, -1, &write, NULL);
+	while (code == SQLITE_OK && (code = sqlite3_step(rows)) == SQLITE_ROW) {
+		code = SQLITE_OK;
+		for (int i = 0; i < sqlite3_column_count(rows) && code == SQLITE_OK; i++)
+			code = sqlite3_bind_value(write, i + 1, sqlite3_column_value(rows, i));
+		if (code == SQLITE_OK)
+			code = sqlite3_step(write) == SQLITE_DONE ? SQLITE_OK : sqlite3_errcode(to);
+		sqlite3_reset(write);
+	}
+	sqlite3_finalize(rows);
+	sqlite3_finalize(write);
+	return code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
+static char *insert_sql(const char *name, size_t n)
+{
+	sqlite3_str *sql = sqlite3_str_new(NULL);
+
+	sqlite3_str_appendf(sql, "INSERT INTO \"%w\" VALUES(?", name);
+	for (size_t i = 1; i < n; i++)
+		sqlite3_str_appendall(sql, ",?");
+	sqlite3_str_appendall(sql, ")");
+	return sqlite3_str_finish(sql);
+}
+
+static int copy_and_drop(sqlite3 *db, const struct catalogue_table *table, sqlite3 *to)
+{
+	bool is_taken = catalogue_find("main", table->name) ||
+			sqlite3_table_column_metadata(to, "main", table->name, NULL, NULL, NULL, NULL, NULL, NULL) ==
+				SQLITE_OK;
+	char *name = sqlite3_mprintf("%s%s", table->name, is_taken ? "_" : "");
+	char *select = sqlite3_mprintf("SELECT *, time_ns, process FROM temp.\"%w\"", table->name);
+	char *drop = sqlite3_mprintf("DROP TABLE temp.\"%w\"", table->name);
+	char *create = name ? plain_sql(table, name) : NULL, *insert = name ? insert_sql(name, table->n_columns) : NULL;
+	int code = SQLITE_NOMEM;
+
+	if (select && drop && create && insert) {
+		code = sqlite3_exec(to, create, NULL, NULL, NULL);
+		if (code == SQLITE_OK)
+			code = copy_plain(db, select, to, insert);
+		if (code == SQLITE_OK)
+			code = catalogue_execute(db, drop);
+	}
+	sqlite3_free(name);
+	sqlite3_free(select);
+	sqlite3_free(drop);
+	sqlite3_free(create);
+	sqlite3_free(insert);
+	return code;
+}
+
+/* @schema: where the table is made. @to: a database that gets a plain table with its rows, whereupon it is dropped; NULL: none. */
+static int create_table(sqlite3 *db, const char *name, const char *schema, sqlite3 *to)
 {
 	struct row_tab table = { .db = db, .name = strdup(name) };
 	int code = table.name ? describe(&table) : SQLITE_NOMEM;
 
+	table.described.schema = schema;
 	if (code == SQLITE_OK)
 		code = catalogue_create_virtual(db, &table.described, "probing_rows");
+	if (code == SQLITE_OK && to)
+		code = copy_and_drop(db, &table.described, to);
 	if (code != SQLITE_OK && code != SQLITE_NOMEM) {
 		store_notice("the rows of %.64s cannot be a table: %s", name, sqlite3_errmsg(db));
 		code = SQLITE_OK;
@@ -453,7 +532,7 @@ static bool has_rows(sqlite3 *db)
 	       sqlite3_table_column_metadata(db, "main", "row_column", NULL, NULL, NULL, NULL, NULL, NULL) == SQLITE_OK;
 }
 
-int row_tables_attach(sqlite3 *db)
+static int each_table(sqlite3 *db, const char *schema, sqlite3 *to)
 {
 	static const char sql[] = "SELECT DISTINCT name FROM main.row_table LIMIT ?1";
 	sqlite3_stmt *names = NULL;
@@ -469,8 +548,18 @@ int row_tables_attach(sqlite3 *db)
 	while (code == SQLITE_OK && (code = sqlite3_step(names)) == SQLITE_ROW) {
 		const char *name = (const char *)sqlite3_column_text(names, 0);
 
-		code = is_name(name) ? create_table(db, name) : SQLITE_OK;
+		code = is_name(name) ? create_table(db, name, schema, to) : SQLITE_OK;
 	}
 	sqlite3_finalize(names);
 	return code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
+int row_tables_attach(sqlite3 *db)
+{
+	return each_table(db, PROGRAM_SCHEMA, NULL);
+}
+
+int row_tables_copy(sqlite3 *from, sqlite3 *to)
+{
+	return store_errno(from, each_table(from, "temp", to));
 }

@@ -2,6 +2,7 @@
 """Rows that a program writes, in its recording: the same names and values as live; children, losses, retention, merge."""
 import json
 import os
+import sqlite3
 import subprocess
 import time
 import unittest
@@ -89,6 +90,12 @@ class Rows(RingCase):
                                            % (first - 0.1, last + 0.1)))
         self.assertRegex(p.probing("info", "--check", "out.db", check=p.OK).stdout,
                          r"rows +[\d,]+ of backtrace, spans, steps, training_logs\n")
+        p.probing("export", "out.db", "--to", "sqlite", "-o", "plain.sqlite", check=p.OK)
+        plain = sqlite3.connect("plain.sqlite")
+        self.addCleanup(plain.close)
+        self.assertEqual([tuple(row) for row in self.rows("out.db", "SELECT epoch, loss, note, process FROM training_logs ORDER BY time_ns")],
+                         plain.execute("SELECT epoch, loss, note, process FROM training_logs ORDER BY time_ns").fetchall())
+        self.assertEqual([(60,)], plain.execute("SELECT count(*) FROM steps").fetchall())
         p.probing("compact", "out.db", "-o", "small.db", check=p.OK)
         p.probing("merge", "out.db", "small.db", "-o", "both.db", check=p.OK)
         count = "SELECT count(*), count(DISTINCT process), sum(step) FROM steps"
