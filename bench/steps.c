@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* steps.c - what the columns step, span and phase cost a query over many samples.
  *
- * Usage: bench_steps FILE [SAMPLES [STEPS]]    makes FILE (default: 10 million samples of 4 threads, 100000 steps with two spans
- *                                              each), times queries over it, and removes it
+ * Usage: bench_steps FILE [SAMPLES [STEPS]]
+ * Makes FILE (default: 10 million samples of 4 threads, 100000 steps with two spans each), times queries over it, and
+ * removes it.
  */
 #include <errno.h>
 #include <stdio.h>

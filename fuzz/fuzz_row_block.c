@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* fuzz_row_block.c - damaged and made-up blocks of rows that programs wrote.
  *
- * The checksum is put right first: else nothing behind it would ever be reached. Rows that are read are put into a new block
- * and come back the same.
+ * The checksum is put right first: else nothing behind it would ever be reached. Rows that are read are put into a new
+ * block and come back the same.
  */
 #include <stdint.h>
 #include <stdlib.h>

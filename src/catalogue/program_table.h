@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* program_table.h - a part of catalogue.h: descriptions of tables that a program writes: names and columns are the program's.
  *
- * They are in the schema python. Names of ours stay ours: a table or column whose name is taken gets "_" appended. The first column is
- * timestamp; the last two are hidden: time_ns and process.
+ * They are in the schema python. Names of ours stay ours: a table or column whose name is taken gets "_" appended. The
+ * first column is timestamp; the last two are hidden: time_ns and process.
  */
 #ifndef PROBING_CATALOGUE_PROGRAM_TABLE_H
 #define PROBING_CATALOGUE_PROGRAM_TABLE_H

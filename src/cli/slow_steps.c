@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* slow_steps.c - see slow_steps.h.
  *
- * Only whole steps count: those that began and ended while the program was recorded. A number that a process uses several times,
- * as in each epoch, is one step of their mean duration. Each step is a run of the comparison, so the variation between steps
- * decides what is significant; of many steps, some that follow each other are one run.
+ * Only whole steps count: those that began and ended while the program was recorded. A number that a process uses
+ * several times, as in each epoch, is one step of their mean duration. Each step is a run of the comparison, so the
+ * variation between steps decides what is significant; of many steps, some that follow each other are one run.
  */
 #include "src/cli/slow_steps.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* rows.c - rows that programs write, between samples; see pipeline_private.h.
  *
- * Each flush reads what the rings of the known processes got since the last one. A process that has ended is read once more: its
- * folder is still open. A process that has been forked has rings of its own, which it makes at its first row.
+ * Each flush reads what the rings of the known processes got since the last one. A process that has ended is read once
+ * more: its folder is still open. A process that has been forked has rings of its own, which it makes at its first row.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,6 +14,8 @@
 /* New rings are looked for so often; folders of processes that had none yet, ever less often. */
 #define FIND_NS UINT64_C(900000000)
 #define LONGEST_FIND_NS (4 * FIND_NS)
+
+enum { MAX_LAST = 64 }; /* readings at the end: the largest ring takes fewer */
 
 /* A process that did not exist when the recording began has written no row before it. */
 static int add_follower(struct pipeline *pipeline, struct process *process)
@@ -137,10 +139,11 @@ static bool is_running(const struct pipeline *pipeline, pid_t pid)
 	return process && process->ended_ns == 0;
 }
 
-/* Twice at the end: rows that were in flight at the first reading are complete, or lost. */
+/* Again while there is more than one reading takes, and once more: rows that were in flight are complete then, or lost. */
 static int take_last(struct pipeline *pipeline, struct rows_follower *follower)
 {
 	struct followed_rows *rows = &pipeline->rows;
+	uint64_t n_before = UINT64_MAX;
 	int r;
 
 	r = follower->folder < 0 && !is_running(pipeline, follower->pid)
@@ -148,7 +151,11 @@ static int take_last(struct pipeline *pipeline, struct rows_follower *follower)
 		    : rows_find(follower, &rows->place);
 	if (r >= 0)
 		r = take_all(pipeline, follower);
-	return r < 0 ? r : take_all(pipeline, follower);
+	for (int i = 0; i < MAX_LAST && r >= 0 && rows->counts.n_rows != n_before; i++) {
+		n_before = rows->counts.n_rows;
+		r = take_all(pipeline, follower);
+	}
+	return r;
 }
 
 int pipeline_take_rows(struct pipeline *pipeline, uint64_t now_ns, bool is_last)

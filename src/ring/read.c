@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* read.c - the reader of rings. Nothing in the file is trusted.
  *
- * It takes the number of the newest row, and reads the rows before it in portions. Of each portion it copies the sequences,
- * then the cells, then the sequences again. A row whose slot has the row's own sequence in both copies did not change in
- * between, since a writer stores an odd one before the first cell and the next even one after the last. The copies are private: what writers do later does not change what has been checked. Files are read by
- * pread(2), not mapped: whoever shortens a mapped file ends its reader by SIGBUS.
+ * It takes the number of the newest row, and reads the rows before it in portions. Of each portion it copies the
+ * sequences, then the cells, then the sequences again. A row whose slot has the row's own sequence in both copies did
+ * not change in between, since a writer stores an odd one before the first cell and the next even one after the last.
+ * The copies are private: what writers do later does not change what has been checked. Files are read by pread(2), not
+ * mapped: whoever shortens a mapped file ends its reader by SIGBUS.
  */
 #include "src/ring/ring.h"
 
@@ -263,8 +264,8 @@ static int read_range(const struct ring_source *source, struct ring_snapshot *to
 }
 
 /*
- * The newest portion first: its rows are evicted last, so a reader that is slower than the writers still finds some. Later
- * portions are larger, for fewer reads.
+ * The newest portion first: its rows are evicted last, so a reader that is slower than the writers still finds some.
+ * Later portions are larger, for fewer reads.
  */
 static int read_window(const struct ring_source *source, struct ring_snapshot *to, uint64_t *again)
 {

@@ -158,8 +158,8 @@ struct ring_cursor {
 };
 
 /*
- * ring_read_next - the same for the rows since the last call. A row that is being written, and those after it, are left to the
- * next call; one that is still being written then is lost.
+ * ring_read_next - the same for the rows since the last call. A row that is being written, and those after it, are left
+ * to the next call; one that is still being written then is lost.
  * @most: numbers to read at most.
  */
 int ring_read_next(const struct ring_source *source, uint64_t most, struct ring_cursor *cursor,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* follow.c - reads the rings of a process while it writes them; see rows.h.
  *
- * The folder stays open, so the last rows of a process can be read after its end. Each look reads what came since the last one;
- * what a ring evicted in between is lost, and counted.
+ * The folder stays open, so the last rows of a process can be read after its end. Each look reads what came since the
+ * last one; what a ring evicted in between is lost, and counted.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -2,9 +2,9 @@
 /*
  * activity.c - see activity.h.
  *
- * A thread that calls step() itself is in its own step. All others of the process are in the step that was begun last: workers,
- * and the threads in which a backward pass runs. A span is of its thread; phase is the outermost one of the thread, or of the
- * thread that begins the steps if this one never has any.
+ * A thread that calls step() itself is in its own step. All others of the process are in the step that was begun last:
+ * workers, and the threads in which a backward pass runs. A span is of its thread; phase is the outermost one of the
+ * thread, or of the thread that begins the steps if this one never has any.
  *
  * A span whose begin was evicted is known by its end, which has its duration.
  */

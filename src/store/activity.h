@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* activity.h - what a program did at a moment, by its own rows: its step, and the spans that were open. Private.
  *
- * Rows of `steps` and `spans` (docs/rings.md) become two kinds of timelines in memory: the steps of a thread and of its process, and
- * the spans of a thread. A moment is looked up in them by binary search; successive moments of one thread cost a few
- * comparisons.
+ * Rows of `steps` and `spans` (docs/rings.md) become two kinds of timelines in memory: the steps of a thread and of its
+ * process, and the spans of a thread. A moment is looked up in them by binary search; successive moments of one thread
+ * cost a few comparisons.
  */
 #ifndef PROBING_STORE_ACTIVITY_H
 #define PROBING_STORE_ACTIVITY_H
@@ -22,8 +22,8 @@ struct doing {
 
 /*
  * activity_load - of a recording; one without such rows is no error.
- * @ret: ended with activity_free(). Errors: -ENOMEM; -EBADMSG a block is damaged; -E2BIG more than 16 million rows; negative errno
- * of reading.
+ * @ret: ended with activity_free(). Errors: -ENOMEM; -EBADMSG a block is damaged; -E2BIG more than 16 million rows;
+ * negative errno of reading.
  */
 int activity_load(sqlite3 *db, struct activity **ret);
 void activity_free(struct activity *activity);

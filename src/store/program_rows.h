@@ -78,20 +78,20 @@ struct step_time {
 int store_read_steps(sqlite3 *db, struct step_time **ret, size_t *ret_n);
 
 /*
- * row_block_register - register row_block_error(rows, data): why a row of row_block is unreadable; NULL: it is readable.
- * Returns SQLite's code.
+ * row_block_register - register row_block_error(rows, data): why a row of row_block is unreadable; NULL: it is
+ * readable. Returns SQLite's code.
  */
 int row_block_register(sqlite3 *db);
 
 /*
- * row_tables_attach - show the rows of the connection's recording as tables of the schema python. After catalogue_register().
- * A file that is no recording, or of an older version, has none. Returns SQLite's code.
+ * row_tables_attach - show the rows of the connection's recording as tables of the schema python. After
+ * catalogue_register(). A file that is no recording, or of an older version, has none. Returns SQLite's code.
  */
 int row_tables_attach(sqlite3 *db);
 
 /*
- * row_tables_copy - a plain table in another database for each table of rows, with its hidden columns. A name that is taken there
- * gets "_" appended. Negative errno.
+ * row_tables_copy - a plain table in another database for each table of rows, with its hidden columns. A name that is
+ * taken there gets "_" appended. Negative errno.
  */
 int row_tables_copy(sqlite3 *from, sqlite3 *to);
 

@@ -22,7 +22,8 @@
 #define FIRST_INLINED "4294967296"
 
 /*
- * Blocks of rows that are older than a time in seconds. The last one that begins before it stays: its last step goes on.
+ * Blocks of rows that are older than a time in seconds. The last one that begins before it stays: its last step goes
+ * on.
  */
 #define DROP_ROWS(time)                                                                                                          \
 	"DELETE FROM row_block WHERE row_block IN (SELECT b.row_block FROM row_block AS b JOIN row_table AS t USING (row_table)" \

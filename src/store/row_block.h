@@ -6,8 +6,8 @@
  *   numbers   rows, columns, bytes of the rows
  *   rest      the rows as a Zstandard frame
  *
- * A number is an unsigned LEB128; a signed one is zigzag. A row is the signed difference of its time (ns) from that of the row
- * before, and for each column a byte and a value:
+ * A number is an unsigned LEB128; a signed one is zigzag. A row is the signed difference of its time (ns) from that of
+ * the row before, and for each column a byte and a value:
  *   0   NULL
  *   1   integer: a signed number
  *   2   real: 8 bytes, little-endian

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * row_tables.c - rows that programs wrote, as tables of the schema python: the same names and columns as of a running process.
+ * row_tables.c - rows that programs wrote, as tables of the schema python: the same names and columns as of a running
+ * process.
  *
- * A table has the rows of all rings of one name, of all processes. It exists only in the connection: nothing that the file says
- * becomes SQL but names, which are quoted.
+ * A table has the rows of all rings of one name, of all processes. It exists only in the connection: nothing that the
+ * file says becomes SQL but names, which are quoted.
  */
 #include <errno.h>
 #include <math.h>

@@ -453,8 +453,8 @@ struct profile_filter {
 
 /*
  * profile_load_view - the same for samples that pass a filter: their totals, and themselves if requested.
- * Errors: also -ENODATA, the file has no GIL states; -ENOTSUP, samples have no step, span and phase; -EINVAL, where is no condition over
- * `sample`, or fails: sqlite3_errmsg() has the reason.
+ * Errors: also -ENODATA, the file has no GIL states; -ENOTSUP, samples have no step, span and phase; -EINVAL, where is
+ * no condition over `sample`, or fails: sqlite3_errmsg() has the reason.
  */
 int profile_load_view(sqlite3 *db, const struct profile_filter *filter, struct profile **ret);
 
