@@ -183,6 +183,47 @@ class Kineto(t.Case):
             one["args"]["Total Allocated"] for one in events if one["name"] == "[memory]")}],
             ask("out.db", "SELECT count(*) AS n, max(allocated_bytes) AS live FROM torch.memory"))
 
+    def test_of_a_gpu(self):
+        """Traces that fixtures/kineto_cuda.py wrote with torch 2.11 on an H100: sums against the file itself."""
+        for name in ("torch-2.11-cuda.json.gz", "torch-2.11-cuda-stack.json.gz"):
+            path = os.path.join(TRACES, name)
+            self.imported(path)
+            with gzip.open(path, "rt") as file:
+                events = [one for one in json.load(file)["traceEvents"] if one["ph"] == "X"]
+            work = sorted((one["ts"], one["ts"] + one["dur"]) for one in events
+                          if one["cat"] in ("kernel", "gpu_memcpy", "gpu_memset"))
+            busy, last = 0, float("-inf")
+            for begin, end in work:
+                busy += max(0, end - max(begin, last))
+                last = max(last, end)
+            kernels = [one for one in events if one["cat"] == "kernel"]
+            calls = {one["args"]["correlation"]: one for one in events if one["cat"] in ("cuda_runtime", "cuda_driver")
+                     and "correlation" in one["args"]}
+            delays = sorted(one["ts"] - calls[one["args"]["correlation"]]["ts"] for one in kernels)
+            gpu = json.loads(probing("report", "--json", "out.db", check=t.OK).stdout)["gpu"]
+            device, = gpu["devices"]
+            self.assertEqual(("NVIDIA H100 80GB HBM3 (0)", len(kernels), len(work) - len(kernels)),
+                             (device["name"], device["kernels"], device["copies"]))
+            self.assertAlmostEqual(busy * 1000, device["busy_ns"], delta=len(work))
+            run, = ask("out.db", "SELECT max(start_ns + duration_ns) - min(start_ns) AS ns FROM (SELECT start_ns, duration_ns FROM "
+                                 "torch.ops UNION ALL SELECT start_ns, duration_ns FROM gpu.api_calls)")
+            self.assertGreater(device["busy_ns"] + device["idle_ns"], run["ns"] * 0.99)
+            self.assertEqual(len(delays), gpu["launch_to_start"]["count"])
+            self.assertAlmostEqual(delays[(len(delays) - 1) // 2] * 1000, gpu["launch_to_start"]["median_ns"], delta=2)
+            self.assertAlmostEqual(delays[-1] * 1000, gpu["launch_to_start"]["longest_ns"], delta=2)
+            by_name = collections.Counter()
+            for one in kernels:
+                by_name[one["name"]] += one["dur"] * 1000
+            self.assertAlmostEqual(by_name.most_common(1)[0][1], gpu["work"][0]["ns"], delta=len(kernels))
+            self.assertEqual(by_name.most_common(1)[0][0], gpu["work"][0]["name"])
+            # load() sleeps in each step: that is what the GPU waited for most.
+            self.assertEqual("<built-in function sleep>" if "stack" in name else "load", gpu["idle"][0]["function"])
+            self.assertGreater(gpu["idle"][0]["ns"], 3e6 * len(ask("out.db", "SELECT 1 FROM torch.steps")) - 1e5)
+            self.assertTrue(any(stack.startswith("ProfilerStep;") if "stack" not in name else ";forward (linear.py);" in stack
+                                for stack in folded("out.db", "--threads=GPU 0 stream 7")))
+            self.assertAlmostEqual(sum(one["dur"] for one in kernels) * 1000,
+                                   ask("out.db", "SELECT sum(duration_ns) AS ns FROM gpu.kernels")[0]["ns"], delta=len(kernels))
+
     def refused(self, contents, *wanted, name="bad.json"):
         with open(name, "wb") as file:
             file.write(contents)
