@@ -34,7 +34,7 @@ class CommCase(unittest.TestCase):
     @classmethod
     def own_variables(cls, folder):
         return {"RESULT": os.path.join(folder, "result"), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1",
-                "PROBING_DATA_DIR": folder, "MASTER_ADDR": "127.0.0.1"}
+                "PROBING_DATA_DIR": folder, "MASTER_ADDR": "127.0.0.1", "TORCHINDUCTOR_CACHE_DIR": os.path.join(folder, "inductor")}
 
     @classmethod
     def environment(cls, folder, **more):
