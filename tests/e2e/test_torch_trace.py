@@ -229,6 +229,33 @@ class Unharmed(TorchCase):
                 process.communicate()
 
 
+RANKS = """
+import os, sys, torch, torch.distributed as distributed
+distributed.init_process_group("gloo", init_method="file://" + sys.argv[1], rank=int(os.environ["RANK"]), world_size=2)
+torch.manual_seed(0)
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU()))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for i in range(40):
+    model(torch.randn(2, 4)).sum().backward()
+    optimizer.step()
+distributed.destroy_process_group()
+"""
+
+
+class Ranks(TorchCase):
+    def test_all_sample_the_same_steps(self):
+        script, store = self.write("train.py", RANKS), os.path.join(self.folder, "store")
+        ranks = [subprocess.Popen([self.interpreter, script, store], stderr=subprocess.PIPE, text=True, cwd=self.folder, env=self.environment(
+            PROBING="1", PROBING_TORCH_PROFILING="random:0.3", OMP_NUM_THREADS="1", RANK=str(rank))) for rank in (0, 1)]
+        for process in ranks:
+            _, said = process.communicate(timeout=120)
+            self.assertEqual(0, process.returncode, said)
+        steps = [self.sql(process.pid, "SELECT step FROM torch_trace WHERE stage = 'backward' AND module = '0' AND rank = %d ORDER BY step"
+                          % rank) for rank, process in enumerate(ranks)]
+        self.assertEqual(steps[0], steps[1])
+        self.assertTrue(4 < len(steps[0]) < 25, steps[0])
+
+
 class Example(TorchCase):
     def test_as_typed(self):
         """PROBING=1 python examples/imagenet.py -a resnet18 --dummy -b 1: one line on stderr, and rows while it trains."""
