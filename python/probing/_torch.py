@@ -329,9 +329,7 @@ class Trace(object):
                         return
                 call.module = None
                 one = call.known
-                if call.event is not None and trace.cuda.end(call, now, output):
-                    pass
-                else:
+                if call.event is None or not trace.cuda.end(call, now, output):
                     duration = now - call.began
                     trace.append(trace.step, call.seq, one.name, "forward", None, None, None, None,
                                  call.began - trace.step_began, duration, one.kind, duration * 1e3,
