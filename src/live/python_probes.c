@@ -73,16 +73,15 @@ static int read_function_call(struct live *live, struct live_rows *rows)
 
 /* ---- python.variables ---- */
 
-enum { TIMESTAMP, FUNC, NAME, NUMBER, TEXT, STEP, TID, TIME_NS, N_WATCHED };
+enum { TIMESTAMP, FUNC, NAME, NUMBER, TEXT, STEP, TID, N_SHOWN, N_WATCHED = N_SHOWN + PROGRAM_N_HIDDEN };
 
-static const char *const watched_columns[N_WATCHED] = { "timestamp", "func", "name", "number",
-							"text",      "step", "tid",  "time_ns" };
+static const char *const watched_columns[N_SHOWN] = { "timestamp", "func", "name", "number", "text", "step", "tid" };
 
 static bool is_of_ours(const struct live_ring *ring)
 {
 	if (ring->described.n_columns != N_WATCHED)
 		return false;
-	for (size_t i = 0; i < N_WATCHED; i++)
+	for (size_t i = 0; i < N_SHOWN; i++)
 		if (strcmp(ring->described.columns[i].name, watched_columns[i]) != 0)
 			return false;
 	return true;
