@@ -259,10 +259,12 @@ NONSENSE = (b"", b"nonsense, and more of it", struct.pack("<2I", WIRE_CFI, 0xfff
 
 def false_answer(question):
     """Of the right form: rows that lead nowhere, segments and symbols that are not there."""
-    kind, _, address = struct.unpack("<2IQ", question[8:24])
+    kind, _, n_addresses, address = struct.unpack_from("<2I2Q", question, 8)
     if kind == ROWS:
         row = struct.pack("<2I4Bi8h", 0, 1, 2, 7, 0, 0, 0x7ffffff0, *(-8,) * 8)
-        return head(struct.pack("<i2QI", 0, address, address + 1, 1) + row)
+        addresses = struct.unpack_from("<%dQ" % n_addresses, question, 24)
+        return head(struct.pack("<i", 0) + b"".join(struct.pack("<2I2QI", number, 20 + len(row), at, at + 1, 1) + row
+                                                    for number, at in enumerate(addresses)))
     if kind == OPEN:
         segments = [struct.pack("<4Q2I", 1 << n, 1 << 62, 1 << n, 1 << n, 0, 1) for n in range(64)]
         return head(struct.pack("<i3I", 0, 62, 32, len(segments)) + b"\xff" * 32 + b"".join(segments))
