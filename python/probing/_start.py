@@ -79,7 +79,7 @@ def split(value):
     while len(parts) > 1:
         rest.insert(0, parts.pop())
         name, equals, _ = rest[0].partition("=")
-        if equals and name.replace("_", "a").replace(".", "a").isalpha():
+        if equals and name.replace("_", "a").replace(".", "a").replace("-", "a").isalpha():
             assignments.insert(0, ",".join(rest))
             rest = []
     return ",".join(parts + rest), assignments
@@ -204,7 +204,7 @@ def end_recorder(pid):
 
 
 def record(agent, value, is_loud):
-    """Whether it is recorded now."""
+    """Start the recorder, and wait until it records."""
     import ctypes
     words = [os.fsencode(word) for word in record_command(value)]
     out = ctypes.create_string_buffer(RECORD_BYTES)
