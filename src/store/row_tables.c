@@ -172,6 +172,8 @@ static int connect(sqlite3 *db, void *data, int n, const char *const *arguments,
 		code = describe(table);
 	if (code == SQLITE_OK)
 		code = catalogue_declare(db, &table->described);
+	if (code == SQLITE_OK) /* it only reads what its user may read anyway, so our view may use it */
+		code = sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
 	if (code != SQLITE_OK) {
 		table_free(table);
 		return code;
@@ -533,6 +535,20 @@ static bool has_rows(sqlite3 *db)
 	       sqlite3_table_column_metadata(db, "main", "row_column", NULL, NULL, NULL, NULL, NULL, NULL) == SQLITE_OK;
 }
 
+/* A bare name means the table in the first schema that has it: torch.steps comes before python.steps. */
+static bool is_hidden(sqlite3 *db, const char *name)
+{
+	static const char sql[] =
+		"SELECT 1 FROM pragma_table_list WHERE name = ?1 COLLATE NOCASE AND schema NOT IN ('main', 'temp', '" PROGRAM_SCHEMA
+		"') AND NOT EXISTS (SELECT 1 FROM main.sqlite_schema WHERE name = ?1 COLLATE NOCASE)";
+	sqlite3_stmt *row = NULL;
+	bool is = sqlite3_prepare_v2(db, sql, -1, &row, NULL) == SQLITE_OK &&
+		  sqlite3_bind_text(row, 1, name, -1, SQLITE_STATIC) == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW;
+
+	sqlite3_finalize(row);
+	return is;
+}
+
 static int each_table(sqlite3 *db, const char *schema, sqlite3 *to)
 {
 	static const char sql[] = "SELECT DISTINCT name FROM main.row_table LIMIT ?1";
@@ -550,14 +566,32 @@ static int each_table(sqlite3 *db, const char *schema, sqlite3 *to)
 		const char *name = (const char *)sqlite3_column_text(names, 0);
 
 		code = is_name(name) ? create_table(db, name, schema, to) : SQLITE_OK;
+		if (code == SQLITE_OK && is_name(name) && !to && is_hidden(db, name))
+			code = create_table(db, name, "temp", NULL);
 	}
 	sqlite3_finalize(names);
 	return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
+/* python.variables as of a running process: its ring has a column for numbers and one for texts. */
+static int add_variables(sqlite3 *db)
+{
+	static const char *const columns[] = { "step", "func", "name", "number", "text", "tid" };
+
+	for (size_t i = 0; i < N_ELEMENTS(columns); i++)
+		if (sqlite3_table_column_metadata(db, PROGRAM_SCHEMA, "probing_variables", columns[i], NULL, NULL, NULL,
+						  NULL, NULL) != SQLITE_OK)
+			return SQLITE_OK;
+	return catalogue_execute(
+		db, "CREATE VIEW IF NOT EXISTS " PROGRAM_SCHEMA ".variables(timestamp, step, func, name, value, tid) AS"
+		    " SELECT timestamp, step, func, name, coalesce(number, text), tid FROM probing_variables");
+}
+
 int row_tables_attach(sqlite3 *db)
 {
-	return each_table(db, PROGRAM_SCHEMA, NULL);
+	int code = each_table(db, PROGRAM_SCHEMA, NULL);
+
+	return code == SQLITE_OK ? add_variables(db) : code;
 }
 
 int row_tables_copy(sqlite3 *from, sqlite3 *to)

@@ -138,8 +138,12 @@ print(os.getpid())""")
         self.assertEqual([[0]], self.rows("out.db", "SELECT count(*) - count(DISTINCT n) FROM fast"))
         self.assertEqual([[1, None], [2, "x"]], self.rows("out.db", "SELECT a, b FROM again ORDER BY 1"))
 
-    def test_no_rows(self):
+    def test_variables_and_no_rows(self):
         host = self.begin()
+        self.record(host, "probing.ExternalTable('probing_variables', {'func': str, 'name': str, 'number': None, 'text': str, "
+                    "'step': int, 'tid': int}).append_many([('f', 'loss', 0.5, None, 1, 7), ('f', 'mode', None, 'train', 1, 7)])")
+        self.assertEqual([[1, "f", "loss", 0.5, 7], [1, "f", "mode", "train", 7]], self.rows(
+            "out.db", "SELECT step, func, name, value, tid FROM python.variables ORDER BY name"))
         said = self.record(host, "probing.log(a=1)", "--no-rows")
         self.assertNotIn("rows of", said)
         self.assertEqual([[0]], self.rows("out.db", "SELECT count(*) FROM row_table"))

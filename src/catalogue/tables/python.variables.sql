@@ -1,6 +1,6 @@
 -- Values of local variables: each assignment that `probing config probing.watch_vars` watches (the last 32768), and each value that
 -- `probing attach --config` reads from time to time, when it differs from the one before (the last 10000). Of a running process;
--- the former also of one that has ended.
+-- the former also of one that has ended, and of a recording.
 CREATE VIRTUAL TABLE python.variables(
   timestamp   REAL NOT NULL,              -- [seconds since 1970] when it was read
   step        INTEGER,                    -- number of probing.step() then; NULL: there was none, or attach --config read it
