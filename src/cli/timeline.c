@@ -17,9 +17,13 @@
 
 enum { MAX_SERIES = 256, NAME_BYTES = 160 };
 
-/* Sum of the growth of counters per second: a row for each member (process, interface) becomes one for each moment. */
+/*
+ * Sum of the growth of counters per second: a row for each member (process, interface) becomes one for each moment. A counter that
+ * shrinks is another process' of the same PID.
+ */
 #define RATE(table, member, counter, unit, condition)                                                                  \
-	"SELECT '', timestamp, sum(d) / max(dt) / " unit " FROM (SELECT timestamp, " counter " - lag(" counter ")"     \
+	"SELECT '', timestamp, sum(max(d, 0)) / max(dt) / " unit " FROM (SELECT timestamp, " counter " - lag(" counter \
+	")"                                                                                                            \
 	" OVER w AS d, timestamp - lag(timestamp) OVER w AS dt FROM " table " WHERE " condition                        \
 	" WINDOW w AS (PARTITION BY host_or_none, " member " ORDER BY timestamp)) WHERE dt > 0 GROUP BY timestamp"
 #define MB "1048576.0"
@@ -45,7 +49,7 @@ static const struct series_query {
 	{ "power of GPU ", "W", "SELECT device, timestamp, power_w FROM gpu_metrics ORDER BY host, device, timestamp",
 	  true, false },
 	{ "throttled ", "s/s",
-	  "SELECT path, timestamp, d / dt / 1e9 FROM (SELECT host, path, timestamp, throttled_ns - lag(throttled_ns) OVER w AS d,"
+	  "SELECT path, timestamp, max(d, 0) / dt / 1e9 FROM (SELECT host, path, timestamp, throttled_ns - lag(throttled_ns) OVER w AS d,"
 	  " timestamp - lag(timestamp) OVER w AS dt FROM cgroup_usage WINDOW w AS (PARTITION BY host, path ORDER BY timestamp))"
 	  " WHERE dt > 0 ORDER BY host, path, timestamp",
 	  false, false },
@@ -133,13 +137,16 @@ static int collect(sqlite3 *db, const char *sql, const char *name, const char *u
 		const char *of = (const char *)sqlite3_column_text(rows, 0);
 		double seconds = sqlite3_column_double(rows, 1);
 
-		if (sqlite3_column_type(rows, 2) == SQLITE_NULL || seconds < to->from || seconds >= to->to)
+		double value = sqlite3_column_double(rows, 2);
+
+		if (sqlite3_column_type(rows, 2) == SQLITE_NULL || !isfinite(value) || !isfinite(seconds) ||
+		    seconds < to->from || seconds >= to->to)
 			continue;
 		if (of && strncmp(of, suffix, NAME_BYTES - 1) != 0) {
 			end_series(to, name, suffix, unit, is_level, is_always, &points);
 			snprintf(suffix, sizeof suffix, "%s", of);
 		}
-		r = add_point(&points, seconds, sqlite3_column_double(rows, 2));
+		r = add_point(&points, seconds, value);
 	}
 	if (r >= 0)
 		r = store_errno(db, code);

@@ -8,7 +8,7 @@
 #include "base/util.h"
 #include "src/report/report.h"
 
-enum { N_LEVELS = 8, MAX_NAME = 24, RANGE_BYTES = 64, MIN_WIDTH = 10, DEFAULT_COLUMNS = 80 };
+enum { N_LEVELS = 8, MAX_NAME = 24, NUMBER_BYTES = 16, RANGE_BYTES = 64, MIN_WIDTH = 10, DEFAULT_COLUMNS = 80 };
 
 static const char *const blocks[N_LEVELS] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
 static const char *const plain[N_LEVELS] = { ".", ":", "-", "=", "+", "*", "#", "@" };
@@ -50,34 +50,37 @@ static const char *level(double value, double low, double high, bool is_ascii)
 	return is_ascii ? plain[n] : blocks[n];
 }
 
-/* Three digits are enough for a picture. */
-static int write_number(double value, char *to, size_t n_bytes)
+/* Three digits are enough for a picture. At most 15 bytes. */
+static void write_number(double value, char to[NUMBER_BYTES])
 {
-	return snprintf(to, n_bytes, "%.*f", fabs(value) >= 100 ? 0 : fabs(value) >= 10 ? 1 : 2, value);
+	if (fabs(value) >= 1e7)
+		snprintf(to, NUMBER_BYTES, "%.2e", value);
+	else
+		snprintf(to, NUMBER_BYTES, "%.*f", fabs(value) >= 100 ? 0 : fabs(value) >= 10 ? 1 : 2, value);
 }
 
 static void write_range(const struct timeline_series *series, char to[RANGE_BYTES])
 {
+	char least[NUMBER_BYTES], most[NUMBER_BYTES];
 	double low, high;
-	int n;
 
 	find_range(series, &low, &high);
-	n = write_number(low, to, RANGE_BYTES);
-	n += snprintf(to + n, RANGE_BYTES - (size_t)n, " to ");
-	n += write_number(high, to + n, RANGE_BYTES - (size_t)n);
-	snprintf(to + n, RANGE_BYTES - (size_t)n, " %s", series->unit);
+	write_number(low, least);
+	write_number(high, most);
+	snprintf(to, RANGE_BYTES, "%s to %s %s", least, most, series->unit);
 }
 
-/* The end of a long name says more than its beginning: paths. */
+/* The end of a long name says more than its beginning: paths. Names come from the file: a terminal must not obey them. */
 static const char *short_name(const char *name, char to[MAX_NAME + 1])
 {
 	size_t n = strlen(name);
 
 	if (n <= MAX_NAME)
-		return name;
-	snprintf(to, MAX_NAME + 1, "..%s", name + n - (MAX_NAME - 2));
-	for (char *at = to; *at; at++) /* a part of a character is none */
-		if ((unsigned char)*at >= 0x80 || (unsigned char)*at < 0x20)
+		snprintf(to, MAX_NAME + 1, "%s", name);
+	else
+		snprintf(to, MAX_NAME + 1, "..%s", name + n - (MAX_NAME - 2));
+	for (char *at = to; *at; at++)
+		if ((unsigned char)*at < 0x20 || (unsigned char)*at >= 0x7f)
 			*at = '?';
 	return to;
 }

@@ -377,5 +377,11 @@ class MetricsOnly(t.Case):
             db.executemany("INSERT INTO training_logs SELECT min(timestamp) + ?1 * 0.1, ?1 * 5, 1.0 FROM machine_usage",
                            [(n,) for n in range(20)])
             db.commit()
-        line, = (line for line in timeline("out.db") if line.startswith("steps of training_logs"))
+            db.execute("CREATE TABLE \"\x1b[31m\"(timestamp REAL, step INTEGER)")
+            db.executemany("INSERT INTO \"\x1b[31m\" SELECT timestamp, step * ?1 FROM training_logs", [(1e300,), (1,)])
+            db.commit()
+        lines = timeline("out.db")
+        line, = (line for line in lines if line.startswith("steps of training_logs"))
         self.assertTrue(line.endswith("50.0 to 50.0 /s"), line)
+        self.assertNotIn("\x1b", "".join(lines))
+        self.assertTrue(any(line.startswith("steps of ?[31m") for line in lines), lines)
