@@ -482,7 +482,7 @@ static int finish(struct agent *agent, int restrict_error, int error)
 	return EXIT_OK;
 }
 
-int record_metrics(struct record_options *options)
+int record_metrics(struct record_options *options, struct background *background)
 {
 	const struct privilege_needs needs = { SOURCE_POLL, MODE_CPU, false, options->path };
 	struct agent agent = { .options = options };
@@ -492,6 +492,8 @@ int record_metrics(struct record_options *options)
 		status = targets_find(&options->targets, &agent.named);
 	if (status == EXIT_OK)
 		status = begin(&agent);
+	if (status == EXIT_OK && options->is_background && background_leave(background, options->path) < 0)
+		status = cli_fail(EXIT_FAILED, "the command that started the recorder was interrupted");
 	if (status == EXIT_OK) {
 		announce(&agent);
 		restrict_error = privilege_restrict(&needs);

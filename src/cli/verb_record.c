@@ -418,8 +418,10 @@ static int run_record(int argc, char **argv)
 	recording.picture = &options.picture;
 	recording_block_signals(&mask);
 	if (options.metrics_only) {
-		status = record_metrics(&options);
+		status = record_metrics(&options, &recording.background);
 		target_options_done(&options.targets);
+		background_done(&recording.background);
+		free(options.own_path);
 		return status;
 	}
 	status = picture_prepare(&options.picture, options.path, options.mode, options.quiet);

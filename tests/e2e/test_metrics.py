@@ -296,6 +296,12 @@ class MetricsOnly(t.Case):
         self.assertIn(os.getpid(), {row["pid"] for row in rows("out.db", "SELECT DISTINCT pid FROM process_usage")})
         self.assertGreaterEqual(rows("out.db", "SELECT count(DISTINCT timestamp) AS n FROM process_usage")[0]["n"], 2)
 
+    def test_in_the_background(self):
+        said = probing("record", "--metrics-only", "--background", "-d", 2, "-o", "out.db", check=t.OK)
+        pid = int(re.search(r"\d+", said.stdout).group())
+        t.wait_until(lambda: not os.path.exists("/proc/%d" % pid) or t.state_of(pid) == "Z", what="the end of the recorder")
+        self.assertGreater(rows("out.db", "SELECT count(*) AS n FROM process_usage")[0]["n"], 1)
+
     def test_by_name(self):
         with subprocess.Popen(["sleep", "77"]) as target:
             try:
