@@ -863,6 +863,9 @@ class Trace(object):
         self.undo.append(restore)
 
 
+_of_the_parent = []  # events of CUDA in a forked child
+
+
 class Cuda(object):
     """Times on the GPU, by events, which are read when they are done; nothing waits for them."""
 
@@ -877,7 +880,8 @@ class Cuda(object):
         os.register_at_fork(after_in_child=self.forget)
 
     def forget(self):
-        """In a forked child, which cannot use the GPU."""
+        """In a forked child, which cannot use the GPU, nor destroy the events: the child keeps them to its end."""
+        _of_the_parent.append((self.pending, self.free))
         self.pending, self.free, self.trace.cuda = [], [], None
 
     def begin_outermost(self):
