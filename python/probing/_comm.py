@@ -18,7 +18,7 @@ import threading
 import time
 import weakref
 
-from probing import _rows
+from probing import _inside, _rows
 
 ROWS = 20000
 MAX_PENDING = 10000   # operations whose end has not been seen; the oldest are given up
@@ -393,7 +393,7 @@ class Comm(object):
         return cuda.is_initialized() and not (hasattr(cuda, "is_current_stream_capturing") and cuda.is_current_stream_capturing())
 
     def event(self, device):
-        event = self.torch.cuda.Event(enable_timing=True)
+        event = _inside.events(self.torch).take()
         event.record(self.torch.cuda.current_stream(device))
         return event
 
@@ -427,6 +427,7 @@ class Comm(object):
                     self.end(call, call.begin_event.elapsed_time(call.end_event))
                 except (RuntimeError, ValueError):  # of two devices
                     self.end(call, is_known=False)
+                _inside.events(self.torch).give(call.begin_event, call.end_event)
 
     # -- several operations at once --
 

@@ -35,6 +35,42 @@ def say(sentence):
     space()["say"](sentence)
 
 
+# ---- Events of CUDA ----
+class Events(object):
+    """Events with a time, which are used again and never destroyed. torch ends a process by SIGABRT that destroys one and
+    cannot use the GPU: a forked child, such as a worker of a DataLoader."""
+
+    MOST = 250000  # kept; a program that holds more of them has a mistake of ours
+
+    def __init__(self, torch):
+        import ctypes
+        self.Event, self.free, self.kept = torch.cuda.Event, [], []
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.kept))  # also when the interpreter ends
+
+    def take(self):
+        try:
+            return self.free.pop()
+        except IndexError:
+            event = self.Event(enable_timing=True)
+            if len(self.kept) < self.MOST:
+                self.kept.append(event)
+            return event
+
+    def give(self, *events):
+        self.free.extend(event for event in events if event is not None)
+
+
+_events = None
+
+
+def events(torch):
+    """Those of this process."""
+    global _events
+    if _events is None:
+        _events = Events(torch)
+    return _events
+
+
 # ---- Names ----
 def attribute(owner, name):
     """What a module or class has under a name, without running code of the program; KeyError."""

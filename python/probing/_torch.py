@@ -863,16 +863,12 @@ class Trace(object):
         self.undo.append(restore)
 
 
-_of_the_parent = []  # events of CUDA in a forked child
-
-
 class Cuda(object):
     """Times on the GPU, by events, which are read when they are done; nothing waits for them."""
 
     def __init__(self, trace):
         self.trace, self.cuda = trace, trace.torch.cuda
-        self.free, self.pending, self.pid = [], [], os.getpid()
-        self.Event = trace.torch.cuda.Event
+        self.events, self.pending, self.pid = _inside.events(trace.torch), [], os.getpid()
         self.statistics = getattr(trace.torch._C, "_cuda_memoryStats", None)
         self.is_capturing = getattr(trace.torch.cuda, "is_current_stream_capturing", lambda: False)
         import atexit
@@ -880,15 +876,15 @@ class Cuda(object):
         os.register_at_fork(after_in_child=self.forget)
 
     def forget(self):
-        """In a forked child, which cannot use the GPU, nor destroy the events: the child keeps them to its end."""
-        _of_the_parent.append((self.pending, self.free))
-        self.pending, self.free, self.trace.cuda = [], [], None
+        """In a forked child, which cannot use the GPU, nor free what it may still write to."""
+        self.events.kept.append(self.pending)
+        self.pending, self.trace.cuda = [], None
 
     def begin_outermost(self):
         return not self.is_capturing()  # an event of a captured graph has no time
 
     def record(self):
-        event = self.free.pop() if self.free else self.Event(enable_timing=True)
+        event = self.events.take()
         if self.trace.settings.sync:
             self.cuda.synchronize()
         event.record()
@@ -910,7 +906,7 @@ class Cuda(object):
         if isinstance(output, dict):
             output = tuple(output.values())
         if not any(getattr(one, "is_cuda", False) for one in (output if isinstance(output, (tuple, list)) else (output,))):
-            self.free.append(call.event)
+            self.events.give(call.event)
             call.event = None
             return False
         self.add("forward", call.seq, call.known.name, call.known.kind, call.began, now, call.event)
@@ -958,11 +954,12 @@ class Cuda(object):
                 except (RuntimeError, ValueError):  # of two devices
                     trace.lost += 1
                 trace.append(*row)
-                self.free.append(begin)
-            self.free.append(end)
+            self.events.give(begin, end)
         del pending[:n]
         if len(pending) > MAX_PENDING:
             trace.lost += len(pending) // 2
+            for begin, end, _, _ in pending[:len(pending) // 2]:
+                self.events.give(begin, end)
             del pending[:len(pending) // 2]
 
 

@@ -279,6 +279,40 @@ class Example(TorchCase):
         self.assertRegex(said, r"^probing: active in process \d+ \(.*\)\n$")
 
 
+# Events as CUDA's are: a process that did not make one is ended by its destruction. The child ends as CHILD says.
+EVENTS = """
+import os, sys
+from probing import _inside
+parent = os.getpid()
+class Torch:
+    class cuda:
+        class Event:
+            def __init__(self, enable_timing):
+                pass
+            def __del__(self):
+                if os.getpid() != parent:
+                    os.abort()
+events = _inside.events(Torch)
+held = events.take()
+events.give(events.take())
+assert events.take() is not held and len(events.kept) == 2
+pid = os.fork()
+if pid == 0:
+    del held, events
+    _inside._events = None
+    CHILD
+print(os.waitpid(pid, 0)[1])
+"""
+
+
+class Events(unittest.TestCase):
+    def test_a_forked_child_destroys_none(self):
+        for child in "os._exit(0)", "sys.exit(0)":
+            done = subprocess.run([p.DEBIAN_PYTHON, "-c", EVENTS.replace("CHILD", child)], capture_output=True, text=True, timeout=60,
+                                  env=dict(os.environ, PYTHONPATH=os.path.join(p.ROOT, "python"), PYTHONDONTWRITEBYTECODE="1"))
+            self.assertEqual(("0\n", ""), (done.stdout, done.stderr), child)
+
+
 def python_with_cuda():
     """An interpreter whose torch sees a GPU: $PROBING_TORCH_PYTHON, this one, that of Debian. None: there is none."""
     for one in (os.environ.get("PROBING_TORCH_PYTHON"), sys.executable, p.DEBIAN_PYTHON):
