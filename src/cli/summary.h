@@ -24,7 +24,7 @@ struct summary {
 	struct pipeline_cfi_troubles cfi;
 	const char *gpu_trouble; /* why a machine with a GPU driver has no rows of GPUs; NULL: it has. Borrowed. */
 	struct pipeline_rows rows;
-	int restrict_error;      /* see struct recording */
+	int restrict_error; /* see struct recording */
 };
 
 /* Prints a few lines on stderr: samples, losses, completeness of stacks, verdicts. */

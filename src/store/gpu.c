@@ -238,7 +238,7 @@ static int put_trace(struct gpu_writer *writer, const struct gpu_trace_row *trac
 int gpu_make_tables(struct store *store)
 {
 	static const char *const tables[] = { "gpu_trace", "gpu_kernel", "gpu_memcpy", "gpu_api_call",
-					      "gpu_range", "gpu_idle",	 "torch_" };
+					      "gpu_range", "gpu_idle",   "torch_" };
 	int code = SQLITE_OK;
 
 	for (size_t i = 0; i < N_ELEMENTS(tables) && code == SQLITE_OK; i++)
