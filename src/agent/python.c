@@ -479,7 +479,6 @@ void python_apply(const struct config *config)
 
 	for (unsigned i = 0; i < n_config_keys; i++) {
 		OWNED space = NULL;
-		OWNED done = NULL;
 		OWNED arguments = NULL;
 
 		if (!config_keys[i]->module || !config->values[i].is_set)
