@@ -29,7 +29,9 @@ static void put_quoted(const char *text, FILE *out)
 static void put_pattern(const struct verb *verb, const char *separator, FILE *out)
 {
 	fputs(verb->name, out);
-	for (const char *alias = verb->aliases; alias && *alias; alias += strcspn(alias, " ")) {
+	if (!verb->aliases)
+		return;
+	for (const char *alias = verb->aliases; *alias; alias += strcspn(alias, " ")) {
 		alias += strspn(alias, " ");
 		fprintf(out, "%s%.*s", separator, (int)strcspn(alias, " "), alias);
 	}
