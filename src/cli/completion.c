@@ -28,12 +28,15 @@ static void put_quoted(const char *text, FILE *out)
 /* All verbs with their other names, as one pattern a verb: "backtrace|dump|bt|b". */
 static void put_pattern(const struct verb *verb, const char *separator, FILE *out)
 {
+	const char *alias = verb->aliases ? verb->aliases : "";
+
 	fputs(verb->name, out);
-	if (!verb->aliases)
-		return;
-	for (const char *alias = verb->aliases; *alias; alias += strcspn(alias, " ")) {
-		alias += strspn(alias, " ");
-		fprintf(out, "%s%.*s", separator, (int)strcspn(alias, " "), alias);
+	while (*(alias += strspn(alias, " "))) {
+		size_t n = strcspn(alias, " ");
+
+		fputs(separator, out);
+		fwrite(alias, 1, n, out);
+		alias += n;
 	}
 }
 
