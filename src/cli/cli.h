@@ -44,10 +44,11 @@ extern const struct exit_meaning cli_exit_statuses[];
 
 struct verb {
 	const char *name;
-	const char *aliases;     /* space separated; NULL none */
-	const char *summary;     /* one line for the list of verbs */
-	const struct argp *argp; /* its options and their help: what cli_parse() gets */
-	const char *target;      /* the option before a process' id, "--pid"; NULL: it is an argument */
+	const char *aliases;             /* space separated; NULL none */
+	const char *summary;             /* one line for the list of verbs */
+	const struct argp *argp;         /* its options and their help: what cli_parse() gets */
+	const char *target;              /* the option before a process' id, "--pid"; NULL: it is an argument */
+	const struct verb *const *below; /* its own verbs, which its first argument names; ends with NULL; NULL: none */
 	/* argv[0] is "probing <verb>"; returns an exit status. */
 	int (*run)(int argc, char **argv);
 };

@@ -86,15 +86,14 @@ static void put_title(const char *name, FILE *out)
 	fprintf(out, " 1 \"\" \"probing %s\" \"probing\"\n", cli_version);
 }
 
-/* The forms of a command line: args_doc has one a line. */
-static void put_synopsis(const struct verb *verb, FILE *out)
+/* The forms of a command line: args_doc has one a line. @above: "cluster "; "": none. */
+static void put_synopsis(const char *above, const struct verb *verb, FILE *out)
 {
 	const char *forms = verb->argp->args_doc ? verb->argp->args_doc : "";
 
-	fputs(".SH SYNOPSIS\n", out);
 	for (size_t n;; forms += n + 1) {
 		n = strcspn(forms, "\n");
-		fprintf(out, ".B probing %s\n[\\fIOPTION\\fR...]\n", verb->name);
+		fprintf(out, ".B probing %s%s\n[\\fIOPTION\\fR...]\n", above, verb->name);
 		if (n > 0)
 			put_line(forms, n, out);
 		if (!forms[n])
@@ -131,7 +130,6 @@ static int put_options(const struct verb *verb, FILE *out)
 
 	if (r < 0)
 		return r;
-	fputs(".SH OPTIONS\n", out);
 	for (size_t i = 0; i < described.n; i++) {
 		const struct described_option *option = &described.options[i];
 		CLEANUP(freep) char *text = described_text(verb, option->row->key, option->row->doc);
@@ -159,6 +157,26 @@ static int put_aliases(const struct verb *verb, FILE *out)
 	return 0;
 }
 
+/* A verb below another one, as a section of its page. */
+static int put_below(const struct verb *above, const struct verb *verb, FILE *out)
+{
+	CLEANUP(freep) char *before = described_before(verb), *after = described_after(verb);
+	char words[64];
+	int r;
+
+	snprintf(words, sizeof words, "%s ", above->name);
+	fprintf(out, ".SH \"%s%s\"\n", words, verb->name);
+	put_synopsis(words, verb, out);
+	fputs(".PP\n", out);
+	put_paragraphs(before ? before : "", out);
+	r = put_options(verb, out);
+	if (r < 0)
+		return r;
+	fputs(".PP\n", out);
+	put_paragraphs(after ? after : "", out);
+	return 0;
+}
+
 static int write_verb(const struct verb *verb, FILE *out)
 {
 	CLEANUP(freep) char *before = described_before(verb), *after = described_after(verb);
@@ -167,11 +185,13 @@ static int write_verb(const struct verb *verb, FILE *out)
 	put_title(verb->name, out);
 	fprintf(out, ".SH NAME\nprobing\\-%s \\- ", verb->name);
 	put_text(verb->summary, out);
-	put_synopsis(verb, out);
+	fputs(".SH SYNOPSIS\n", out);
+	put_synopsis("", verb, out);
 	fputs(".SH DESCRIPTION\n", out);
 	put_paragraphs(before ? before : "", out);
 	if (verb->aliases)
 		fprintf(out, ".PP\nOther names of this verb: %s.\n", verb->aliases);
+	fputs(".SH OPTIONS\n", out);
 	r = put_options(verb, out);
 	if (r < 0)
 		return r;
@@ -180,6 +200,9 @@ static int write_verb(const struct verb *verb, FILE *out)
 		put_paragraphs(after, out);
 	}
 	r = put_aliases(verb, out);
+	for (const struct verb *const *below = verb->below; r >= 0 && below && *below; below++)
+		if ((*below)->summary)
+			r = put_below(verb, *below, out);
 	if (r < 0)
 		return r;
 	fputs(".SH \"EXIT STATUS\"\nSee\n.BR probing (1).\n.SH \"SEE ALSO\"\n.BR probing (1)\n", out);

@@ -148,5 +148,6 @@ const struct verb verb_cluster = {
 	.name = "cluster",
 	.summary = "look at all ranks of a distributed job",
 	.argp = &argp,
+	.below = cluster_verbs,
 	.run = run_cluster,
 };

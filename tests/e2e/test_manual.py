@@ -63,6 +63,14 @@ class Manual(unittest.TestCase):
             for option in options:
                 self.assertRegex(page, r"(?m)^ +(-\w, )*(--[a-z-]+, )*%s\b" % option, verb)
 
+    def test_the_page_of_cluster_has_its_verbs(self):
+        page = run(p.BINARY, "help", "--man", "cluster")
+        for line in run(p.BINARY, "help", "--words", "cluster-verbs").splitlines():
+            verb = line.split("\t")[0]
+            section = page.split('.SH "cluster %s"\n' % verb)[1].split(".SH")[0]
+            for option in re.findall(r"^ {2,6}(?:-\w, )*(--[a-z-]+)", run(p.BINARY, "cluster", verb, "--help"), re.M):
+                self.assertIn("\\fB%s\\fR" % option.replace("-", "\\-"), section)
+
     def test_unknown_verbs_and_shells(self):
         self.assertIn("did you mean record", self.refused("help", "--man", "recrod"))
         self.assertIn("bash, zsh or fish", self.refused("help", "--completion", "tcsh"))
