@@ -57,7 +57,7 @@ struct loop {
 
 static void taken_signals(sigset_t *ret)
 {
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD };
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD, SIGPIPE };
 
 	sigemptyset(ret);
 	for (size_t i = 0; i < N_ELEMENTS(signals); i++)
@@ -348,8 +348,8 @@ static void take_signals(struct loop *loop)
 	struct signalfd_siginfo info;
 
 	while (read(loop->fds[SOURCE_SIGNAL], &info, sizeof info) == sizeof info) {
-		if (info.ssi_signo == SIGCHLD)
-			continue; /* the pidfd reports the end */
+		if (info.ssi_signo == SIGCHLD || info.ssi_signo == SIGPIPE)
+			continue; /* the pidfd reports the end; a message that nobody reads ends no recording */
 		if (loop->recording->is_child)
 			pass_on(loop->recording, &info);
 		else if (info.ssi_signo == SIGUSR1)
@@ -534,7 +534,7 @@ void recording_wait_child(struct recording *recording)
 			break;
 		taken_signals(&taken);
 		signal = sigwaitinfo(&taken, &from);
-		if (signal < 0 || signal == SIGCHLD)
+		if (signal < 0 || signal == SIGCHLD || signal == SIGPIPE)
 			continue;
 		info.ssi_signo = (uint32_t)signal;
 		info.ssi_code = from.si_code;

@@ -284,6 +284,17 @@ class Ends(t.Case):
         self.assertEqual((t.OK, 1), (process.returncode, t.Recording("out.db").run["clean"]))
         self.assertEqual([(1,)], rows("out.db", "SELECT count(*) FROM pause WHERE ended > started"))
 
+    def test_nobody_reads_what_it_says(self):
+        """As with `2>&1 | head -1`: messages and report go nowhere, and the recording ends by itself."""
+        with fixture("demo.py") as target, recorder("--pid", target.pid, "-F", 499, "-d", 1, "-o", "out.db") as process:
+            self.assertTrue(read_line(process.stderr))
+            process.stdout.close()
+            process.stderr.close()
+            self.assertIn(process.wait(timeout=WAIT_S), (t.OK, t.IO))
+        result = t.Recording("out.db")
+        self.assertEqual((1, "ok"), (result.run["clean"], result.integrity))
+        self.assertGreater(result.run["ended"] - result.run["started"], 0.9)
+
     def test_the_recorder_crashes(self):
         with fixture("demo.py") as target, recorder("--pid", target.pid, "-F", 499, "-o", "out.db") as process:
             t.wait_for_samples("out.db")
