@@ -4,6 +4,7 @@
 The build compiles the whole program and takes minutes: `scripts/test --nightly` runs this test (PROBING_NIGHTLY=1).
 """
 import glob
+import json
 import os
 import subprocess
 import tempfile
@@ -41,6 +42,10 @@ class Portable(unittest.TestCase):
         for name in ("bin/probing", "lib/probing/libprobing-agent.so", "lib/probing/probing_sqlite.so", "lib/python/probing/__init__.py",
                      "share/man/man1/probing.1", "share/licenses/libdw-dev.txt", "LICENSE"):
             self.assertTrue(os.path.isfile(os.path.join(top, name)), name)
+        with open(os.path.join(top, "share", "licenses", "sbom.spdx.json"), encoding="utf-8") as file:
+            parts = {part["name"]: part["versionInfo"] for part in json.load(file)["packages"]}
+        self.assertTrue({"probing", "elfutils", "sqlite3", "libzstd"} <= set(parts), parts)
+        self.assertTrue(all(parts.values()), parts)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ The build compiles the whole tree and takes minutes: `scripts/test --nightly` ru
 """
 import glob
 import os
+import re
 import pwd
 import shutil
 import subprocess
@@ -76,6 +77,8 @@ class Wheel(unittest.TestCase):
             self.assertIn("the agent is in process", self.run_quietly(program, "inject", str(target.pid), env=environment))
         self.assertIn("active in process", self.run_quietly(program, "run", python, "-c", "pass", env=environment))
         self.assertTrue(os.path.isfile(self.run_quietly(program, "info", "--extension", env=environment).strip()))
+        needs = set(re.findall(r"^\t(lib\w+)\.so", self.run_quietly("ldd", program), re.M))
+        self.assertEqual({"libc", "libm"}, needs)
         shown = self.run_quietly(python, "-c", "import probing, sys; sys.stdout.write(probing.binary())", env=environment)
         self.assertEqual(program, shown)
 
