@@ -19,7 +19,7 @@
 #include "src/store/row_block.h"
 #include "src/store/store_private.h"
 
-enum { MAX_ROWS = 1 << 24, MAX_RINGS = 1 << 16, MAX_POSITIONS = 64, MAX_OPEN = 256 };
+enum { MAX_ROWS = 1 << 24, MAX_POSITIONS = 64, MAX_OPEN = 256 };
 
 /* A row of steps or spans. */
 struct row {
@@ -80,9 +80,10 @@ static bool is_name(const char *name, const char *text, size_t n)
 	return strncmp(name, text, n) == 0 && name[n] == '\0';
 }
 
-/* @ret: plus 1. */
-static int enter_name(struct activity *activity, const char *text, size_t n, uint32_t *ret)
+/* @text: a NUL ends it, too: a file's texts are foreign. @ret: plus 1. */
+static int enter_name(struct activity *activity, const char *text, size_t n_text, uint32_t *ret)
 {
+	size_t n = strnlen(text, n_text);
 	uint64_t hash = hash_of(text, n);
 	struct id_slot *slot;
 	int r;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows of programs: packed and unpacked they are the same; damaged blocks are refused; a file's rows are tables. */
 #include <errno.h>
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -219,6 +220,42 @@ static void a_damaged_block_is_an_error(void **state)
 	assert_int_equal(unlink(file.path), 0);
 }
 
+/* Two spans with one name that has a NUL within: what is behind it is no part of the name. */
+static void a_nul_ends_the_name_of_a_span(void **state)
+{
+	static const struct row_column_row columns[] = {
+		{ "tid", "INTEGER" }, { "span", "INTEGER" }, { "name", "TEXT" }, { "phase", "TEXT" }
+	};
+	const size_t n_text = 4 << 20;
+	char *name = calloc(1, n_text);
+	struct row_value values[] = { integer(7), integer(1), { .kind = ROW_TEXT }, text("begin") };
+	struct row_bytes rows = { 0 };
+	struct step_time *steps = NULL;
+	struct file file;
+	sqlite3 *db;
+	size_t n;
+
+	(void)state;
+	assert_non_null(name);
+	mallopt(M_MMAP_THRESHOLD, 1 << 16); /* the heap stays small: a read far behind the name ends the test */
+	name[0] = 'a';
+	values[2].text = name;
+	values[2].n_text = n_text;
+	file_init(&file);
+	assert_int_equal(store_put_row_table(file.store, &(struct row_table_row){ 1, 7, "spans", 0, columns, 4 }), 0);
+	assert_int_equal(row_put(&rows, 1, values, 4), 0);
+	assert_int_equal(row_put(&rows, 2, values, 4), 0);
+	assert_int_equal(store_put_row_block(file.store, 1, &rows), 0);
+	file_finish(&file, &db);
+	assert_int_equal(store_read_steps(db, &steps, &n), 0);
+	assert_int_equal(n, 0);
+	free(steps);
+	free(rows.at);
+	free(name);
+	sqlite3_close(db);
+	assert_int_equal(unlink(file.path), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -226,6 +263,7 @@ int main(void)
 		cmocka_unit_test(damaged_blocks_are_refused),
 		cmocka_unit_test(rings_of_one_name_are_a_table),
 		cmocka_unit_test(a_damaged_block_is_an_error),
+		cmocka_unit_test(a_nul_ends_the_name_of_a_span),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
