@@ -165,8 +165,8 @@ int cluster_read_backtrace(struct cluster *cluster, struct cluster_rank *rank, c
 int cluster_read_rows(struct cluster *cluster, struct cluster_rank *rank, const char *text, size_t n_bytes);
 
 /*
- * cluster_add_nodes - make the table cluster.nodes in cluster->db, of all ranks, the missing ones and hosts that did not
- * answer. -ENOMEM, -EINVAL SQLite refuses.
+ * cluster_add_nodes - make the table cluster.nodes in cluster->db, of all ranks, the missing ones (the first
+ * CLUSTER_MAX_RANKS of all jobs together) and hosts that did not answer. -ENOMEM, -EINVAL SQLite refuses.
  */
 int cluster_add_nodes(const struct cluster *cluster, bool expects_all);
 

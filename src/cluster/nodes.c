@@ -72,23 +72,31 @@ static int add_rank(const struct cluster *cluster, const struct cluster_rank *ra
 	return add(statement, &node);
 }
 
+struct missing {
+	sqlite3_stmt *statement;
+	size_t n;
+};
+
 static int add_missing(void *data, const char *job, int64_t rank, int64_t world_size)
 {
 	struct node node = {
 		.job = job, .status = "missing", .rank = rank, .local_rank = -1, .world_size = world_size, .pid = -1
 	};
+	struct missing *missing = data;
 
-	return add(data, &node);
+	return missing->n++ < CLUSTER_MAX_RANKS ? add(missing->statement, &node) : 0;
 }
 
+/* Each job may promise CLUSTER_MAX_RANKS; a document that made up as many jobs would fill the memory. */
 static int add_all_missing(const struct cluster *cluster, sqlite3_stmt *statement)
 {
 	CLEANUP(freep) const char *const *jobs = NULL;
+	struct missing missing = { statement, 0 };
 	size_t n = 0;
 	int r = cluster_jobs(cluster, &jobs, &n);
 
-	for (size_t i = 0; r >= 0 && i < n; i++)
-		r = cluster_each_missing(cluster, jobs[i], add_missing, statement);
+	for (size_t i = 0; r >= 0 && i < n && missing.n < CLUSTER_MAX_RANKS; i++)
+		r = cluster_each_missing(cluster, jobs[i], add_missing, &missing);
 	return r;
 }
 

@@ -236,6 +236,30 @@ static void numbers_out_of_range_are_unknown(void **state)
 	cluster_done(&cluster);
 }
 
+/* A host that makes up jobs does not fill the memory with their missing ranks. */
+static void missing_ranks_of_all_jobs_have_a_limit(void **state)
+{
+	static const char document[] = "{\"probing_cluster\":1,\"hosts\":[{\"ranks\":["
+				       "{\"rank\":0,\"world_size\":65536,\"job\":\"a\",\"status\":\"read\"},"
+				       "{\"rank\":0,\"world_size\":65536,\"job\":\"b\",\"status\":\"read\"},"
+				       "{\"rank\":0,\"world_size\":65536,\"job\":\"c\",\"status\":\"read\"}]}]}";
+	struct cluster cluster = { 0 };
+	sqlite3_stmt *row;
+
+	(void)state;
+	assert_int_equal(sqlite3_open(":memory:", &cluster.db), SQLITE_OK);
+	read_document(&cluster, document);
+	assert_int_equal(cluster_add_nodes(&cluster, true), 0);
+	assert_int_equal(sqlite3_prepare_v2(cluster.db, "SELECT count(*) FROM cluster.nodes WHERE status = 'missing'",
+					    -1, &row, NULL),
+			 SQLITE_OK);
+	assert_int_equal(sqlite3_step(row), SQLITE_ROW);
+	assert_int_equal(sqlite3_column_int64(row, 0), CLUSTER_MAX_RANKS);
+	sqlite3_finalize(row);
+	sqlite3_close(cluster.db);
+	cluster_done(&cluster);
+}
+
 static void of_many_classes_the_smallest_and_the_largest_are_shown(void **state)
 {
 	struct tree_options options = { 0 }, whole = { .whole = true };
@@ -452,6 +476,7 @@ int main(void)
 		cmocka_unit_test(a_profile_has_a_sample_for_each_stack),
 		cmocka_unit_test(foreign_documents_are_refused),
 		cmocka_unit_test(numbers_out_of_range_are_unknown),
+		cmocka_unit_test(missing_ranks_of_all_jobs_have_a_limit),
 		cmocka_unit_test(of_many_classes_the_smallest_and_the_largest_are_shown),
 		cmocka_unit_test(fishers_test_is_exact),
 		cmocka_unit_test(the_rank_that_differs_is_named_with_what_it_does),
