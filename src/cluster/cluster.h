@@ -202,7 +202,7 @@ struct commands_options {
 
 /*
  * commands_run - run commands in parallel, each in a process group of its own that is killed at its deadline.
- * Their stdin is /dev/null. SIGINT, SIGTERM and SIGHUP end them all, then take their effect on the caller.
+ * Their stdin is /dev/null. SIGINT, SIGTERM and SIGHUP, unless ignored, end them all, then take their effect on the caller.
  * Returns 0, -ENOMEM, -EINTR after such a signal, or what poll(2) and the like report.
  */
 int commands_run(struct command *commands, size_t n, const struct commands_options *options);

@@ -293,6 +293,18 @@ static int run_all(struct runner *runner, struct command *commands, size_t n, si
 	return r;
 }
 
+/* Those that are to end this process; not those that it ignores, as under nohup(1). */
+static void find_deadly(sigset_t *ret)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction action;
+
+	sigemptyset(ret);
+	for (size_t i = 0; i < N_ELEMENTS(signals); i++)
+		if (sigaction(signals[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+			sigaddset(ret, signals[i]);
+}
+
 int commands_run(struct command *commands, size_t n, const struct commands_options *options)
 {
 	size_t n_at_once = MAX(options->n_at_once, 1);
@@ -305,10 +317,7 @@ int commands_run(struct command *commands, size_t n, const struct commands_optio
 
 	if (!running || !polls)
 		return -ENOMEM;
-	sigemptyset(&deadly);
-	sigaddset(&deadly, SIGINT);
-	sigaddset(&deadly, SIGTERM);
-	sigaddset(&deadly, SIGHUP);
+	find_deadly(&deadly);
 	signals = signalfd(-1, &deadly, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (signals < 0)
 		return -errno;

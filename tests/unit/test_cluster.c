@@ -465,6 +465,23 @@ static void a_signal_ends_the_commands_first(void **state)
 	close(ends[1]);
 }
 
+/* Under nohup(1) the end of the terminal is no end of the question. */
+static void an_ignored_signal_ends_nothing(void **state)
+{
+	char *words[] = { "sh", "-c", "kill -HUP $PPID; sleep 0.1; echo done", NULL };
+	struct command command = { words };
+	struct commands_options options = { .n_at_once = 1, .each_ns = 20000000000, .max_bytes = 10 };
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+	struct sigaction before;
+
+	(void)state;
+	assert_int_equal(sigaction(SIGHUP, &ignore, &before), 0);
+	assert_int_equal(commands_run(&command, 1, &options), 0);
+	assert_int_equal(sigaction(SIGHUP, &before, NULL), 0);
+	assert_string_equal(command.output, "done\n");
+	commands_done(&command, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -483,6 +500,7 @@ int main(void)
 		cmocka_unit_test(equal_ranks_do_not_differ),
 		cmocka_unit_test(commands_end_at_their_deadline),
 		cmocka_unit_test(a_signal_ends_the_commands_first),
+		cmocka_unit_test(an_ignored_signal_ends_nothing),
 		cmocka_unit_test(commands_that_never_began_are_too_slow),
 	};
 
