@@ -310,6 +310,21 @@ static int put_end(struct store *store, const struct pipeline *pipeline, const s
 	return r;
 }
 
+enum { MAX_LAST_BATCHES = 256 };
+
+/* Full rings may take many batches. A program that goes on filling them does not delay the end for ever. */
+static int flush_last(struct pipeline *pipeline)
+{
+	int left = 1, r = 0;
+
+	for (int i = 0; i < MAX_LAST_BATCHES && left > 0 && r >= 0; i++) {
+		left = r = pipeline_take_rows(pipeline, monotonic_ns(), true);
+		if (r >= 0)
+			r = pipeline_flush(pipeline);
+	}
+	return r;
+}
+
 int pipeline_finish(struct pipeline *pipeline, const struct pipeline_counter *counters, int error)
 {
 	struct store *store;
@@ -319,9 +334,7 @@ int pipeline_finish(struct pipeline *pipeline, const struct pipeline_counter *co
 	processes_seek_ended(&pipeline->processes);
 	for (size_t i = 0; i < pipeline->n_threads; i++)
 		pipeline->threads[i].next_name_ns = 0; /* read the final names */
-	r = pipeline_take_rows(pipeline, monotonic_ns(), true);
-	if (r >= 0)
-		r = pipeline_flush(pipeline);
+	r = flush_last(pipeline);
 	ended_ns = realtime_ns(); /* the time after this is the recorder's own: it still resolves names */
 	if (error < 0)
 		r = error;

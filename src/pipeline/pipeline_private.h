@@ -40,6 +40,8 @@ struct known_thread {
 struct followed_rows {
 	struct rows_follower *followers;
 	size_t n, allocated;
+	size_t first;            /* the next batch begins with its rows */
+	size_t n_bytes;          /* of rows in this batch */
 	struct rows_place place; /* of the last folder that was found */
 	uint64_t began;          /* rows_clock() of the beginning */
 	int64_t last_table;      /* numbers given out */
@@ -155,7 +157,10 @@ int pipeline_take_metrics(struct pipeline *pipeline, uint64_t now_ns);
 
 /* ---- rows.c ---- */
 
-/* New rows of the known processes' rings. @is_last: no call comes after it. -ENOMEM. */
+/*
+ * New rows of the known processes' rings. @is_last: these end now. Returns -ENOMEM, 0, or 1: the batch is full, and the
+ * rest is for the next one.
+ */
 int pipeline_take_rows(struct pipeline *pipeline, uint64_t now_ns, bool is_last);
 void pipeline_rows_done(struct pipeline *pipeline);
 

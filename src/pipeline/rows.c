@@ -15,7 +15,11 @@
 #define FIND_NS UINT64_C(900000000)
 #define LONGEST_FIND_NS (4 * FIND_NS)
 
-enum { MAX_LAST = 64 }; /* readings at the end: the largest ring takes fewer */
+enum {
+	MAX_LAST = 64, /* readings at the end: the largest ring takes fewer */
+	MAX_BATCH_BYTES =
+		32 << 20, /* of rows in a batch: a program with hundreds of full rings does not fill the memory */
+};
 
 /* A process that did not exist when the recording began has written no row before it. */
 static int add_follower(struct pipeline *pipeline, struct process *process)
@@ -104,17 +108,22 @@ static int take_ring(struct pipeline *pipeline, const struct rows_follower *foll
 		.losses = { ring->cursor.n_lost, ring->dropped, ring->unfit },
 		.has_new_losses = is_changed,
 	};
+	pipeline->rows.n_bytes += rows.n_bytes;
 	pipeline->rows.counts.n_rows += rows.n_rows;
 	pipeline->rows.counts.n_lost += ring->cursor.n_lost - n_lost;
 	return r;
 }
 
+/* 1: the batch is full. */
 static int take_all(struct pipeline *pipeline, struct rows_follower *follower)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < follower->n_rings && r >= 0; i++)
+	for (size_t i = 0; i < follower->n_rings && r >= 0; i++) {
+		if (pipeline->rows.n_bytes >= MAX_BATCH_BYTES)
+			return 1;
 		r = take_ring(pipeline, follower, &follower->rings[i]);
+	}
 	return r;
 }
 
@@ -139,7 +148,10 @@ static bool is_running(const struct pipeline *pipeline, pid_t pid)
 	return process && process->ended_ns == 0;
 }
 
-/* Again while there is more than one reading takes, and once more: rows that were in flight are complete then, or lost. */
+/*
+ * Again while there is more than one reading takes, and once more: rows that were in flight are complete then, or lost.
+ * 1: the batch is full, the rest is for the next one.
+ */
 static int take_last(struct pipeline *pipeline, struct rows_follower *follower)
 {
 	struct followed_rows *rows = &pipeline->rows;
@@ -151,9 +163,26 @@ static int take_last(struct pipeline *pipeline, struct rows_follower *follower)
 		    : rows_find(follower, &rows->place);
 	if (r >= 0)
 		r = take_all(pipeline, follower);
-	for (int i = 0; i < MAX_LAST && r >= 0 && rows->counts.n_rows != n_before; i++) {
+	for (int i = 0; i < MAX_LAST && r == 0 && rows->counts.n_rows != n_before; i++) {
 		n_before = rows->counts.n_rows;
 		r = take_all(pipeline, follower);
+	}
+	return r;
+}
+
+/* 1: the batch is full. A process that is read to its end is not followed any more. */
+static int take_process(struct pipeline *pipeline, struct rows_follower *follower, uint64_t now_ns, bool is_last)
+{
+	int r;
+
+	if (!is_last && is_running(pipeline, follower->pid)) {
+		r = find(pipeline, follower, now_ns);
+		return r < 0 ? r : take_all(pipeline, follower);
+	}
+	r = take_last(pipeline, follower);
+	if (r == 0) {
+		rows_follower_done(follower);
+		follower->pid = 0;
 	}
 	return r;
 }
@@ -168,24 +197,19 @@ int pipeline_take_rows(struct pipeline *pipeline, uint64_t now_ns, bool is_last)
 		return 0;
 	for (size_t i = 0; i < pipeline->processes.n && r >= 0; i++)
 		r = add_follower(pipeline, pipeline->processes.processes[i]);
-	for (size_t i = 0; i < rows->n && r >= 0; i++) {
-		struct rows_follower *follower = &rows->followers[i];
+	rows->n_bytes = 0;
+	for (size_t i = 0; i < rows->n && r == 0; i++) {
+		size_t place = (rows->first + i) % rows->n;
 
-		if (!is_running(pipeline, follower->pid) || is_last) {
-			r = take_last(pipeline, follower);
-			continue;
-		}
-		r = find(pipeline, follower, now_ns);
-		if (r >= 0)
-			r = take_all(pipeline, follower);
+		r = take_process(pipeline, &rows->followers[place], now_ns, is_last);
+		if (r > 0)
+			rows->first = place + 1; /* the next batch begins with another process */
 	}
 	for (size_t i = 0; i < rows->n; i++)
-		if (is_running(pipeline, rows->followers[i].pid) && !is_last)
+		if (rows->followers[i].pid != 0)
 			rows->followers[n++] = rows->followers[i];
-		else
-			rows_follower_done(&rows->followers[i]);
 	rows->n = n;
-	if (is_last)
+	if (is_last && r == 0)
 		pipeline->options.rows = false;
 	return r;
 }

@@ -2,7 +2,11 @@
 /* test_pipeline.c - how a pipeline ends: which recordings are marked as clean. */
 #include "tests/unit/pipeline_fixture.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <unistd.h>
+
+#include "src/ring/layout.h"
 
 static int64_t number(const char *path, const char *sql)
 {
@@ -115,6 +119,69 @@ static void unsampled_time_leaves_the_end_of_a_thread(void **state)
 	assert_int_equal(number(folder->file, "SELECT sum(weight) FROM stack_total"), 1000000);
 }
 
+enum { N_RINGS = 10, N_SLOTS = 16 };
+
+/* A ring with 4 MiB of rows, as a program leaves it. */
+static void write_ring(int folder, const char *name)
+{
+	static char cells[N_SLOTS * RING_MAX_COLUMNS * RING_MAX_CELL_BYTES];
+	struct ring_header header = {
+		.magic = RING_MAGIC,
+		.version = RING_VERSION,
+		.n_columns = RING_MAX_COLUMNS,
+		.file_bytes = RING_HEADER_BYTES + RING_N_FIXED * N_SLOTS * RING_WORD + sizeof cells,
+		.n_rows = N_SLOTS,
+		.pid = getpid(),
+		.start_time = ring_start_time(getpid()),
+		.name = "wide",
+		.head = N_SLOTS,
+	};
+	uint64_t fixed[RING_N_FIXED * N_SLOTS] = { 0 };
+	int fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	for (uint64_t i = 0; i < N_SLOTS; i++)
+		fixed[i] = 2 * i + 2;
+	for (int i = 0; i < RING_MAX_COLUMNS; i++)
+		header.columns[i] = (struct ring_header_column){ "c", RING_TEXT, RING_MAX_CELL_BYTES };
+	memset(cells, 'x', sizeof cells);
+	assert_int_equal(pwrite(fd, &header, sizeof header, 0), sizeof header);
+	assert_int_equal(pwrite(fd, fixed, sizeof fixed, RING_HEADER_BYTES), sizeof fixed);
+	assert_int_equal(pwrite(fd, cells, sizeof cells, RING_HEADER_BYTES + sizeof fixed), sizeof cells);
+	close(fd);
+}
+
+/* All rows of a program with many full rings come, and no batch has more than fits. */
+static void full_rings_do_not_fill_the_memory(void **state)
+{
+	const struct folder *folder = *state;
+	struct pipeline *pipeline = pipeline_with(folder->file, &(struct pipeline_options){ .rows = true });
+	const struct pipeline_counter no_counters[] = { { 0 } };
+	struct process *process;
+	size_t n_bytes = 0;
+	char name[32];
+	int rings_folder;
+
+	assert_int_equal(ring_folder_make(RING_PARENT, NULL, &rings_folder), 0);
+	for (int i = 1; i <= N_RINGS; i++) {
+		snprintf(name, sizeof name, "%d.ring", i);
+		write_ring(rings_folder, name);
+	}
+	assert_int_equal(pipeline_know_process(pipeline, getpid(), &process), 0);
+	assert_int_equal(pipeline_take_rows(pipeline, monotonic_ns(), true), 1);
+	for (size_t i = 0; i < pipeline->batch->n_rows; i++)
+		n_bytes += pipeline->batch->rows[i].rows.n_bytes;
+	assert_in_range(n_bytes, 32 << 20, 40 << 20);
+	assert_int_equal(pipeline_finish(pipeline, no_counters, 0), 0);
+	pipeline_free(pipeline);
+	for (int i = 1; i <= N_RINGS; i++) {
+		snprintf(name, sizeof name, "%d.ring", i);
+		assert_int_equal(unlinkat(rings_folder, name, 0), 0);
+	}
+	close(rings_folder);
+	assert_int_equal(number(folder->file, "SELECT sum(rows) FROM row_block"), N_RINGS * N_SLOTS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -123,6 +190,7 @@ int main(void)
 		FOLDER_TEST(threads_without_a_number_stay_one),
 		FOLDER_TEST(unsampled_time_has_a_process),
 		FOLDER_TEST(unsampled_time_leaves_the_end_of_a_thread),
+		FOLDER_TEST(full_rings_do_not_fill_the_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
