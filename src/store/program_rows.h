@@ -91,7 +91,7 @@ int row_tables_attach(sqlite3 *db);
 
 /*
  * row_tables_copy - a plain table in another database for each table of rows, with its hidden columns. A name that is
- * taken there gets "_" appended. Negative errno.
+ * taken there gets "_" appended. Errors: -EBADMSG a block is damaged; -ENOMEM; what writing to that database reports.
  */
 int row_tables_copy(sqlite3 *from, sqlite3 *to);
 

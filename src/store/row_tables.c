@@ -514,9 +514,9 @@ static int create_table(sqlite3 *db, const char *name, const char *schema, sqlit
 	table.described.schema = schema;
 	if (code == SQLITE_OK)
 		code = catalogue_create_virtual(db, &table.described, "probing_rows");
-	if (code == SQLITE_OK && to)
+	if (code == SQLITE_OK && to) {
 		code = copy_and_drop(db, &table.described, to);
-	if (code != SQLITE_OK && code != SQLITE_NOMEM) {
+	} else if (code != SQLITE_OK && code != SQLITE_NOMEM) {
 		store_notice("the rows of %.64s cannot be a table: %s", name, sqlite3_errmsg(db));
 		code = SQLITE_OK;
 	}
@@ -551,7 +551,8 @@ static bool is_hidden(sqlite3 *db, const char *name)
 
 static int each_table(sqlite3 *db, const char *schema, sqlite3 *to)
 {
-	static const char sql[] = "SELECT DISTINCT name FROM main.row_table LIMIT ?1";
+	static const char sql[] =
+		"SELECT name FROM main.row_table GROUP BY name COLLATE NOCASE ORDER BY min(row_table) LIMIT ?1";
 	sqlite3_stmt *names = NULL;
 	int code;
 
@@ -596,5 +597,5 @@ int row_tables_attach(sqlite3 *db)
 
 int row_tables_copy(sqlite3 *from, sqlite3 *to)
 {
-	return store_errno(from, each_table(from, "temp", to));
+	return store_read_errno(from, each_table(from, "temp", to));
 }

@@ -177,7 +177,7 @@ static void rings_of_one_name_are_a_table(void **state)
 {
 	const struct row_value one = integer(1), two = text("b");
 	struct file file;
-	sqlite3 *db;
+	sqlite3 *db, *plain;
 
 	(void)state;
 	file_init(&file);
@@ -194,6 +194,12 @@ static void rings_of_one_name_are_a_table(void **state)
 	assert_rows(db, "SELECT \"a\"\"b\" FROM \"x\"\"; DROP TABLE run; --\"", "1\n");
 	assert_rows(db, "SELECT type FROM pragma_table_xinfo('logs') WHERE name IN ('epoch', 'loss', 'phase')",
 		    "INTEGER\nREAL\nTEXT\n");
+	assert_int_equal(sqlite3_open(":memory:", &plain), SQLITE_OK);
+	assert_int_equal(row_tables_copy(db, plain), 0);
+	assert_rows(plain, "SELECT name FROM sqlite_schema", "logs\nbacktrace_\nx\"; DROP TABLE run; --\n");
+	assert_rows(plain, "SELECT * FROM logs",
+		    "1.000001 1 0.5 NULL 1000000000 7\n2.000001 NULL 0.5 b 2000000000 8\n");
+	sqlite3_close(plain);
 	sqlite3_close(db);
 	assert_int_equal(unlink(file.path), 0);
 }
@@ -203,7 +209,7 @@ static void a_damaged_block_is_an_error(void **state)
 	const struct row_value one = integer(1);
 	sqlite3_stmt *rows;
 	struct file file;
-	sqlite3 *db;
+	sqlite3 *db, *plain;
 
 	(void)state;
 	file_init(&file);
@@ -216,6 +222,9 @@ static void a_damaged_block_is_an_error(void **state)
 	assert_int_equal(sqlite3_step(rows), SQLITE_ERROR);
 	assert_string_equal(sqlite3_errmsg(db), "a block of rows of logs is damaged");
 	sqlite3_finalize(rows);
+	assert_int_equal(sqlite3_open(":memory:", &plain), SQLITE_OK);
+	assert_int_equal(row_tables_copy(db, plain), -EBADMSG);
+	sqlite3_close(plain);
 	sqlite3_close(db);
 	assert_int_equal(unlink(file.path), 0);
 }
