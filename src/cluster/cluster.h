@@ -159,7 +159,7 @@ int cluster_read_backtrace(struct cluster *cluster, struct cluster_rank *rank, c
 
 /*
  * cluster_read_rows - put the rows of a rank into tables of cluster->db, from what `probing cluster rows` prints. Each table
- * has the columns host, rank and local_rank in front; its own columns of these names get a "_". Rows come by rank.
+ * has the columns host, rank and local_rank in front; its own columns of these names, or rowid, get a "_". Rows come by rank.
  * Errors: -EBADMSG, -E2BIG, -ENOMEM, -EINVAL SQLite refuses.
  */
 int cluster_read_rows(struct cluster *cluster, struct cluster_rank *rank, const char *text, size_t n_bytes);

@@ -53,12 +53,14 @@ static bool is_reserved(const char *schema, const char *name)
 	       strcasecmp(schema, "cluster") == 0 || strncasecmp(name, "sqlite_", strlen("sqlite_")) == 0;
 }
 
-/* The name of a column in the common table, owned by the caller; NULL: no memory. */
+/* The name of a column in the common table, owned by the caller; NULL: no memory. The rowid has the order of ranks. */
 static char *column_name(const char *name)
 {
-	bool is_ours = strcasecmp(name, "host") == 0 || strcasecmp(name, "rank") == 0 ||
-		       strcasecmp(name, "local_rank") == 0;
+	static const char *const ours[] = { "host", "rank", "local_rank", "rowid" };
+	bool is_ours = false;
 
+	for (size_t i = 0; i < N_ELEMENTS(ours); i++)
+		is_ours |= strcasecmp(name, ours[i]) == 0;
 	return sqlite3_mprintf("%.*s%s", MAX_COLUMN_NAME, name, is_ours ? "_" : "");
 }
 

@@ -236,6 +236,31 @@ static void numbers_out_of_range_are_unknown(void **state)
 	cluster_done(&cluster);
 }
 
+/* Column names are the program's: a rowid of its own is a column, and not the order of ranks. */
+static void a_column_may_be_called_rowid(void **state)
+{
+	static const char document[] =
+		"{\"probing_cluster\":1,\"hosts\":[{\"ranks\":["
+		"{\"rank\":1,\"status\":\"read\",\"data\":{\"tables\":[{\"schema\":\"python\",\"name\":\"t\",\"columns\":"
+		"[[\"rowid\",\"INTEGER\"]],\"rows\":[[5],[5]]}]}},"
+		"{\"rank\":0,\"status\":\"read\",\"data\":{\"tables\":[{\"schema\":\"python\",\"name\":\"t\",\"columns\":"
+		"[[\"rowid\",\"INTEGER\"]],\"rows\":[[7]]}]}}]}]}";
+	struct cluster cluster = { 0 };
+	sqlite3_stmt *row;
+
+	(void)state;
+	assert_int_equal(sqlite3_open(":memory:", &cluster.db), SQLITE_OK);
+	read_document(&cluster, document);
+	assert_int_equal(sqlite3_prepare_v2(cluster.db, "SELECT group_concat(rank || ':' || rowid_) FROM python.t", -1,
+					    &row, NULL),
+			 SQLITE_OK);
+	assert_int_equal(sqlite3_step(row), SQLITE_ROW);
+	assert_string_equal(sqlite3_column_text(row, 0), "0:7,1:5,1:5");
+	sqlite3_finalize(row);
+	sqlite3_close(cluster.db);
+	cluster_done(&cluster);
+}
+
 /* A host that makes up jobs does not fill the memory with their missing ranks. */
 static void missing_ranks_of_all_jobs_have_a_limit(void **state)
 {
@@ -493,6 +518,7 @@ int main(void)
 		cmocka_unit_test(a_profile_has_a_sample_for_each_stack),
 		cmocka_unit_test(foreign_documents_are_refused),
 		cmocka_unit_test(numbers_out_of_range_are_unknown),
+		cmocka_unit_test(a_column_may_be_called_rowid),
 		cmocka_unit_test(missing_ranks_of_all_jobs_have_a_limit),
 		cmocka_unit_test(of_many_classes_the_smallest_and_the_largest_are_shown),
 		cmocka_unit_test(fishers_test_is_exact),
