@@ -107,13 +107,16 @@ static bool is_worth_it(const struct retention *trim, const struct store_space *
 	return trim->old_stacks > 0 && trim->since_sweep > space->n_samples / 4;
 }
 
-/* Rows that programs wrote also go where there are no samples. */
+/* Rows that programs wrote, and metrics, also go where there are no samples. */
 static int drop_old_rows(struct store *store, uint64_t before_ns)
 {
 	int r;
 
 	r = store_begin(store);
-	return r < 0 ? r : finish_step(store, store_drop_old_rows(store, before_ns));
+	if (r < 0)
+		return r;
+	r = store_drop_old_rows(store, before_ns);
+	return finish_step(store, r < 0 ? r : store_drop_metrics_before(store, store_seconds(before_ns)));
 }
 
 /* They alone are too large. */
@@ -126,6 +129,22 @@ static int drop_first_rows(const struct retention *trim, struct store *store, st
 		r = store_begin(store);
 		if (r >= 0)
 			r = finish_step(store, store_drop_first_rows(store, STEP_BLOCKS, &n));
+		if (r >= 0)
+			r = store_read_space(store, space);
+	}
+	return r;
+}
+
+/* The same of metrics: those of a program that never runs have no samples beside them. */
+static int drop_first_metrics(const struct retention *trim, struct store *store, struct store_space *space)
+{
+	bool is_dropped = true;
+	int r = 0;
+
+	while (r >= 0 && is_dropped && is_over(trim, space, 1)) {
+		r = store_begin(store);
+		if (r >= 0)
+			r = finish_step(store, store_drop_first_metrics(store, &is_dropped));
 		if (r >= 0)
 			r = store_read_space(store, space);
 	}
@@ -164,6 +183,8 @@ static int make_room(struct retention *trim, struct store *store, struct symbol_
 	}
 	if (r >= 0 && space->n_samples <= FEW_SAMPLES)
 		r = drop_first_rows(trim, store, space);
+	if (r >= 0 && space->n_samples <= FEW_SAMPLES)
+		r = drop_first_metrics(trim, store, space);
 	return r;
 }
 

@@ -166,6 +166,8 @@ extern const char *const store_metric_tables[]; /* their names; NULL ends the li
 int store_put_metric(struct store *store, const char *table, const struct metric_value *values, size_t n);
 /* store_drop_metrics_before - drop their rows from before a time. In a transaction. @seconds: since 1970. */
 int store_drop_metrics_before(struct store *store, double seconds);
+/* store_drop_first_metrics - drop their oldest rows, an eighth of their time. @ret: whether there were some. In a transaction. */
+int store_drop_first_metrics(struct store *store, bool *ret);
 /* store_drop_processes_before - drop those that had ended before a time, of a recording without samples. In a transaction. */
 int store_drop_processes_before(struct store *store, double seconds);
 /* store_make_metric_table - create one of them in a file that lacks it. */

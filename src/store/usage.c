@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* usage.c - rows of the tables of metrics: only the catalogue knows their columns. */
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/util.h"
 #include "src/catalogue/catalogue.h"
 #include "src/store/store_private.h"
+
+enum { METRIC_PARTS = 8 }; /* of the time of all rows, one is dropped at once */
 
 static int prepare(struct store *store, const char *sql, const char *table, sqlite3_stmt **ret)
 {
@@ -106,6 +109,41 @@ int store_drop_metrics_before(struct store *store, double seconds)
 	for (const char *const *table = store_metric_tables; *table && r >= 0; table++)
 		r = drop_metrics(store, *table, seconds);
 	return r;
+}
+
+/* The first and the last moment of a table's rows, if it has some, widen the span. */
+static int widen(sqlite3 *db, const char *table, double *first, double *last)
+{
+	sqlite3_stmt *row = NULL;
+	char *sql;
+	int code;
+
+	if (sqlite3_table_column_metadata(db, "main", table, "timestamp", NULL, NULL, NULL, NULL, NULL) != SQLITE_OK)
+		return 0;
+	/* One query for each end, as each is one step in the index. */
+	sql = sqlite3_mprintf("SELECT (SELECT min(timestamp) FROM \"%w\"), (SELECT max(timestamp) FROM \"%w\")", table,
+			      table);
+	code = sql ? sqlite3_prepare_v2(db, sql, -1, &row, NULL) : SQLITE_NOMEM;
+	sqlite3_free(sql);
+	if (code == SQLITE_OK)
+		code = sqlite3_step(row);
+	if (code == SQLITE_ROW && sqlite3_column_type(row, 0) != SQLITE_NULL) {
+		*first = MIN(*first, sqlite3_column_double(row, 0));
+		*last = MAX(*last, sqlite3_column_double(row, 1));
+	}
+	sqlite3_finalize(row);
+	return store_errno(db, code);
+}
+
+int store_drop_first_metrics(struct store *store, bool *ret)
+{
+	double first = INFINITY, last = -INFINITY;
+	int r = 0;
+
+	for (const char *const *table = store_metric_tables; *table && r >= 0; table++)
+		r = widen(store->db, *table, &first, &last);
+	*ret = r >= 0 && first < last;
+	return *ret ? store_drop_metrics_before(store, first + (last - first) / METRIC_PARTS) : r;
 }
 
 int store_drop_processes_before(struct store *store, double seconds)

@@ -6,6 +6,7 @@
 #include <sqlite3.h>
 #include <unistd.h>
 
+#include "src/pipeline/retention.h"
 #include "src/ring/layout.h"
 
 static int64_t number(const char *path, const char *sql)
@@ -182,6 +183,45 @@ static void full_rings_do_not_fill_the_memory(void **state)
 	assert_int_equal(number(folder->file, "SELECT sum(rows) FROM row_block"), N_RINGS * N_SLOTS);
 }
 
+static int64_t number_in(struct store *store, const char *sql)
+{
+	sqlite3_stmt *row;
+	int64_t n;
+
+	assert_int_equal(sqlite3_prepare_v2(store_connection(store), sql, -1, &row, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(row), SQLITE_ROW);
+	n = sqlite3_column_int64(row, 0);
+	sqlite3_finalize(row);
+	return n;
+}
+
+/* A program that sleeps has metrics each second, and no sample: limits of time and size hold for them, too. */
+static void metrics_go_without_samples(void **state)
+{
+	static const char fill[] =
+		"WITH RECURSIVE t(s) AS (VALUES(1) UNION ALL SELECT s + 1 FROM t LIMIT 40000)"
+		" INSERT INTO process_usage(pid, timestamp, rss, virtual, user_ns) SELECT 7, s, s << 40, s << 40, s << 40 FROM t";
+	const struct store_limits limits = { .keep_ns = 30000 * UINT64_C(1000000000), .max_bytes = 1 << 20 };
+	const struct folder *folder = *state;
+	struct retention trim;
+	struct store *store;
+
+	assert_int_equal(store_create(folder->file, NULL, &store), 0);
+	assert_int_equal(retention_init(&trim, store, &(struct store_limits){ .keep_ns = limits.keep_ns }), 0);
+	assert_int_equal(sqlite3_exec(store_connection(store), fill, NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(retention_after(&trim, store, NULL, 1 << 20, 40000 * UINT64_C(1000000000)), 0);
+	assert_in_range(number_in(store, "SELECT min(timestamp) FROM process_usage"), 9000, 10000);
+	assert_int_equal(retention_init(&trim, store, &limits), 0);
+	assert_int_equal(retention_after(&trim, store, NULL, 1 << 20, 40000 * UINT64_C(1000000000)), 0);
+	assert_int_equal(number_in(store, "SELECT max(timestamp) FROM process_usage"), 40000);
+	assert_true(
+		number_in(
+			store,
+			"SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count,"
+			" pragma_page_size") < limits.max_bytes);
+	store_close(store);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -191,6 +231,7 @@ int main(void)
 		FOLDER_TEST(unsampled_time_has_a_process),
 		FOLDER_TEST(unsampled_time_leaves_the_end_of_a_thread),
 		FOLDER_TEST(full_rings_do_not_fill_the_memory),
+		FOLDER_TEST(metrics_go_without_samples),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
