@@ -102,14 +102,22 @@ static int put_full(struct store *to, int64_t number, struct row_bytes *rows)
 	return r;
 }
 
+/* Whether a block must end before the next row. A row of a foreign file may be as large as a block: @n_bytes. */
+static bool is_full(const struct row_bytes *rows, const struct row_block *block, size_t n_bytes)
+{
+	return rows->n_rows > 0 && (rows->n_bytes > FULL_BYTES || rows->n_bytes + n_bytes > ROW_BLOCK_MAX_BYTES ||
+				    rows->n_rows == ROW_BLOCK_MAX_ROWS || rows->n_columns != block->n_columns);
+}
+
 /* Append the rows of a block. */
 static int append(struct store *to, struct row_block *block, int64_t number, struct row_bytes *rows,
 		  bool (*keep_going)(void *data), void *data)
 {
+	const uint8_t *at = block->cursor.at;
 	int r, more;
 
-	while ((more = row_block_next(block)) > 0) {
-		if (rows->n_rows > 0 && (rows->n_bytes > FULL_BYTES || rows->n_columns != block->n_columns)) {
+	for (; (more = row_block_next(block)) > 0; at = block->cursor.at) {
+		if (is_full(rows, block, (size_t)(block->cursor.at - at))) {
 			r = put_full(to, number, rows);
 			if (r < 0)
 				return r;

@@ -229,6 +229,40 @@ static void a_damaged_block_is_an_error(void **state)
 	assert_int_equal(unlink(file.path), 0);
 }
 
+/* A row may be nearly as large as a block: the one before it stays in a block of its own. */
+static void large_rows_are_copied(void **state)
+{
+	const size_t n_texts[] = { (1 << 20) - 100, ROW_BLOCK_MAX_BYTES - (1 << 19) };
+	const struct row_column_row column = { "text", "TEXT" };
+	char *bytes = calloc(1, ROW_BLOCK_MAX_BYTES);
+	struct file file, copy;
+	sqlite3 *db;
+
+	(void)state;
+	assert_non_null(bytes);
+	memset(bytes, 'x', ROW_BLOCK_MAX_BYTES);
+	file_init(&file);
+	file_init(&copy);
+	assert_int_equal(store_put_row_table(file.store, &(struct row_table_row){ 1, 7, "t", 0, &column, 1 }), 0);
+	for (size_t i = 0; i < N_ELEMENTS(n_texts); i++) {
+		const struct row_value value = { .kind = ROW_TEXT, .text = bytes, .n_text = n_texts[i] };
+		struct row_bytes rows = { 0 };
+
+		assert_int_equal(row_put(&rows, i, &value, 1), 0);
+		assert_int_equal(store_put_row_block(file.store, 1, &rows), 0);
+		free(rows.at);
+	}
+	file_finish(&file, &db);
+	assert_int_equal(store_copy_row_blocks(db, 1, copy.store, 1, NULL, NULL), 0);
+	sqlite3_close(db);
+	file_finish(&copy, &db);
+	assert_rows(db, "SELECT sum(rows), count(*) FROM row_block", "2 2\n");
+	sqlite3_close(db);
+	free(bytes);
+	assert_int_equal(unlink(file.path), 0);
+	assert_int_equal(unlink(copy.path), 0);
+}
+
 /* Two spans with one name that has a NUL within: what is behind it is no part of the name. */
 static void a_nul_ends_the_name_of_a_span(void **state)
 {
@@ -272,6 +306,7 @@ int main(void)
 		cmocka_unit_test(damaged_blocks_are_refused),
 		cmocka_unit_test(rings_of_one_name_are_a_table),
 		cmocka_unit_test(a_damaged_block_is_an_error),
+		cmocka_unit_test(large_rows_are_copied),
 		cmocka_unit_test(a_nul_ends_the_name_of_a_span),
 	};
 
