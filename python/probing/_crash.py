@@ -11,7 +11,7 @@ OWNER = "probing.crash"
 WAIT_S = 6  # longer than the agent waits for the process that writes reports
 MAX_BYTES = 6000  # src/agent/agent.h
 
-_previous = None  # the hook in whose place ours is
+_previous = None  # the hook in whose place ours is; None: ours is not there, nor below somebody else's that may call it
 
 
 def wait_for_signals():
@@ -43,7 +43,7 @@ def hook(kind, value, trace):
 
 def end():
     global _previous
-    if sys.excepthook is hook:  # else somebody else's hook may call ours
+    if sys.excepthook is hook and _previous is not None:  # else somebody else's hook may call ours
         sys.excepthook = _previous
         _previous = None
     _inside.undo(OWNER, None)
@@ -57,6 +57,6 @@ def configure(key, text):
     why = wait_for_signals()
     if why:
         raise Refused(why)
-    if sys.excepthook is not hook:
+    if _previous is None:
         _previous, sys.excepthook = sys.excepthook, hook
     _inside.undo(OWNER, end)

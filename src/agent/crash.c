@@ -49,6 +49,7 @@ static struct {
 	uint32_t is_over; /* futex: that report is written, and announced */
 	bool is_taken;    /* the one report has been asked for */
 	struct sigaction previous[N_SIGNALS];
+	bool is_in[N_SIGNALS]; /* ours is installed; another one in its place may call it */
 	bool is_set;
 	const char *why;
 } on = { .pipe = -1 };
@@ -239,9 +240,11 @@ static void install(void)
 	for (unsigned i = 0; i < N_SIGNALS; i++) {
 		struct sigaction before;
 
-		if (sigaction(signals[i], NULL, &before) < 0 || before.sa_sigaction == handle)
+		/* A second one above a handler that calls the first one would be called by that in turn, for ever. */
+		if (sigaction(signals[i], NULL, &before) < 0 || before.sa_sigaction == handle || on.is_in[i])
 			continue;
 		on.previous[i] = before;
+		on.is_in[i] = true;
 		/*
 		 * On a stack for signals only where the program's handler is (faulthandler's is): from there the unwinder cannot
 		 * put Python frames in their places. Without it, the kernel ends a thread whose stack is full, as before.
@@ -258,8 +261,10 @@ static void remove_handlers(void)
 	for (unsigned i = 0; i < N_SIGNALS && on.is_installed; i++) {
 		struct sigaction now;
 
-		if (sigaction(signals[i], NULL, &now) == 0 && now.sa_sigaction == handle)
+		if (sigaction(signals[i], NULL, &now) == 0 && now.sa_sigaction == handle) {
 			(void)sigaction(signals[i], &on.previous[i], NULL);
+			on.is_in[i] = false;
+		}
 	}
 	on.is_installed = false;
 }

@@ -71,7 +71,8 @@ static struct {
 	struct client *detaching;
 	bool is_disarming; /* the worker undoes what our Python code has changed; due_ns is its bound */
 	/* A key that Python code applies. */
-	bool is_applying;       /* the worker does; due_ns is its bound */
+	bool is_applying; /* the worker does; due_ns is its bound */
+	unsigned applied_key;
 	struct client *applier; /* who set it; NULL: has gone */
 	struct config applied;  /* the configuration with it */
 	bool ends;
@@ -378,6 +379,7 @@ static void begin_applying(struct client *client, unsigned key)
 		return;
 	}
 	on.is_applying = true;
+	on.applied_key = key;
 	on.applier = client;
 	on.due_ns = now_ns() + GIL_MS * UINT64_C(1000000);
 	on.n_looks = 0;
@@ -395,8 +397,9 @@ static void end_applying(const char *problem, size_t n_problem)
 	on.is_applying = false;
 	if (!problem)
 		agent.config = on.applied;
-	else
-		(void)set_crash(&agent.config); /* it may be the key that was not applied */
+	else if (config_keys[on.applied_key] == &config_crash)
+		(void)set_crash(
+			&agent.config); /* as before: another key leaves the process that writes reports alone */
 	if (!on.applier)
 		return;
 	if (problem)

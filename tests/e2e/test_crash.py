@@ -209,6 +209,25 @@ class Crash(CrashCase):
         self.assertEqual((3, 2), (os.WEXITSTATUS(status), out.count("abrt\n")))
         self.assertEqual(1, len([line for line in self.report("--list").stdout.splitlines() if "/%d-" % pid in line]))
 
+    def test_set_again_below_what_the_program_has_put_above(self):
+        chain = "old = sys.excepthook; sys.excepthook = lambda *error: (print('mine', flush=True), old(*error))"
+        for command, said in ("os.abort()", "Fatal Python error: Aborted"), ("raises()", "ValueError: no such"):
+            process = self.start("told")
+            p.await_ready(process)
+            for line in "faulthandler.enable()", chain:
+                process.stdin.write(line + "\n")
+                process.stdin.flush()
+                self.assertEqual("done\n", process.stdout.readline())
+            for value in "off", "on", self.folder:
+                p.probing(process.pid, "config", "probing.crash=" + value, check=p.OK, env=self.environment)
+            process.stdin.write(command + "\n")
+            process.stdin.flush()
+            status, out, err, pid = self.end(process)
+            self.assertEqual(1, err.count(said), err[-3000:])
+            self.assertEqual((0, signal.SIGABRT) if command == "os.abort()" else (1, 0), (os.WEXITSTATUS(status), os.WTERMSIG(status)))
+            self.assertEqual(0 if command == "os.abort()" else 1, out.count("mine\n"))
+            self.assertEqual(1, len([name for name in os.listdir(self.folder) if name.startswith("%d-" % pid)]))
+
     def test_it_is_undone(self):
         state = "hook = sys.excepthook is sys.__excepthook__; " \
                 "print(hook, {l.split()[0]: int(l.split()[1], 16) >> 10 & 1 for l in open('/proc/self/status') if 'SigCgt' in l})"
@@ -264,6 +283,18 @@ class Beside(CrashCase):
         status, out, _, _ = self.end(process)
         self.assertEqual((5, "done\ndone\n"), (os.WEXITSTATUS(status), out))
         p.wait_until(lambda: not os.path.exists("/proc/%d" % writer), 10, "its end")
+
+    def test_another_key_that_is_refused_leaves_it_alone(self):
+        p.need_root()
+        process = self.start("told", "1")
+        p.await_ready(process)
+        writer = self.writer_of(process.pid)
+        said = p.probing(process.pid, "config", "probing.trace=crashes.none", env=self.environment)
+        self.assertIn("crashes.none was not found", said.stderr)
+        self.assertEqual(writer, self.writer_of(process.pid))
+        process.stdin.write("os._exit(0)\n")
+        process.stdin.flush()
+        self.end(process)
 
     def test_it_was_killed(self):
         p.need_root()
