@@ -979,26 +979,37 @@ def _say(sentence):
 
 
 class _Finder(object):
-    """First of sys.meta_path until torch is imported: then tracing begins."""
+    """First of sys.meta_path until torch is imported: then tracing begins. Programs also ask for its spec and do not import it."""
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):
         if name != "torch":
             return None
-        sys.meta_path.remove(cls)
-        from importlib.util import find_spec
-        spec = find_spec(name)
-        if spec is not None and hasattr(spec.loader, "exec_module"):
-            execute = spec.loader.exec_module
+        for other in list(sys.meta_path):
+            spec = other.find_spec(name, path, target) if other is not cls and hasattr(other, "find_spec") else None
+            if spec is not None:
+                cls.follow(spec.loader)
+                return spec
+        return None
 
-            def exec_module(module):
-                execute(module)
-                try:
-                    _begin()
-                except Exception as error:
-                    _say("torch is not traced: %s: %s" % (type(error).__name__, error))
-            spec.loader.exec_module = exec_module
-        return spec
+    @classmethod
+    def follow(cls, loader):
+        execute = getattr(loader, "exec_module", None)
+        if execute is None or not hasattr(loader, "__dict__") or isinstance(loader, type):
+            return
+
+        def exec_module(module):
+            execute(module)
+            if module.__name__ != "torch":  # of a loader of several modules
+                return
+            loader.__dict__.pop("exec_module", None)
+            try:
+                if cls in sys.meta_path:
+                    sys.meta_path.remove(cls)
+                _begin()
+            except Exception as error:
+                _say("torch is not traced: %s: %s" % (type(error).__name__, error))
+        loader.exec_module = exec_module
 
 
 def _begin():

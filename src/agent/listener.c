@@ -398,8 +398,7 @@ static void end_applying(const char *problem, size_t n_problem)
 	if (!problem)
 		agent.config = on.applied;
 	else if (config_keys[on.applied_key] == &config_crash)
-		(void)set_crash(
-			&agent.config); /* as before: another key leaves the process that writes reports alone */
+		(void)set_crash(&agent.config); /* as before */
 	if (!on.applier)
 		return;
 	if (problem)

@@ -129,6 +129,23 @@ class Resnet(TorchCase):
             self.pid, "SELECT DISTINCT operation_name, stage FROM torch_trace WHERE module = 'DataLoader'"))
 
 
+# As transformers and accelerate do: the spec first, perhaps a module in vain, then the import.
+LOOKS_FIRST = """
+import importlib.util, sys
+assert importlib.util.find_spec("torch") and importlib.util.find_spec("torch")
+import torch
+from probing import _torch
+print(_torch._trace is not None and _torch._trace.is_on, _torch._Finder in sys.meta_path, "exec_module" in vars(torch.__loader__))
+"""
+
+
+class Imported(TorchCase):
+    def test_its_spec_was_asked_for_before(self):
+        done = subprocess.run([p.DEBIAN_PYTHON, "-c", LOOKS_FIRST], text=True, capture_output=True, timeout=60,
+                              env=self.environment(PROBING="1", PROBING_TORCH_PROFILING="on"))
+        self.assertEqual("True False False\n", done.stdout, done.stderr)
+
+
 class Injected(TorchCase):
     """A process that runs for long: its model, optimizer and scheduler are there when tracing begins."""
 
