@@ -393,8 +393,9 @@ class Comm(object):
         return cuda.is_initialized() and not (hasattr(cuda, "is_current_stream_capturing") and cuda.is_current_stream_capturing())
 
     def event(self, device):
-        event = _inside.events(self.torch).take()
-        event.record(self.torch.cuda.current_stream(device))
+        stream = self.torch.cuda.current_stream(device)
+        event = _inside.events(self.torch).take(stream.device.index)
+        event.record(stream)
         return event
 
     def follow_gpu(self, call, future):

@@ -44,20 +44,25 @@ class Events(object):
 
     def __init__(self, torch):
         import ctypes
-        self.Event, self.free, self.kept = torch.cuda.Event, [], []
+        self.Event, self.free, self.kept = torch.cuda.Event, {}, []
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.kept))  # also when the interpreter ends
 
-    def take(self):
+    def take(self, device):
+        """One to record on the GPU of that number: an event belongs to the GPU that it was first recorded on."""
+        free = self.free.get(device)
         try:
-            return self.free.pop()
-        except IndexError:
+            return free.pop()
+        except (AttributeError, IndexError):  # of None; another thread may take the last one
             event = self.Event(enable_timing=True)
+            event.probing_device = device
             if len(self.kept) < self.MOST:
                 self.kept.append(event)
             return event
 
     def give(self, *events):
-        self.free.extend(event for event in events if event is not None)
+        for event in events:
+            if event is not None:
+                self.free.setdefault(event.probing_device, []).append(event)
 
 
 _events = None

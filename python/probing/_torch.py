@@ -884,7 +884,10 @@ class Cuda(object):
         return not self.is_capturing()  # an event of a captured graph has no time
 
     def record(self):
-        event = self.events.take()
+        """None: a graph is being captured, which must not contain our events, nor wait."""
+        if self.is_capturing():
+            return None
+        event = self.events.take(self.cuda.current_device())
         if self.trace.settings.sync:
             self.cuda.synchronize()
         event.record()
@@ -913,21 +916,26 @@ class Cuda(object):
         return True
 
     def begin_backward(self, call):
-        call.backward_event = None if self.is_capturing() else self.record()
+        call.backward_event = self.record()
 
     def end_backward(self, call, now):
         event, call.backward_event = call.backward_event, None
         self.add("backward", call.backward_seq, call.known.name, call.known.kind, call.backward_began, now, event)
 
     def add(self, stage, seq, name, kind, began, now, event):
-        trace = self.trace
+        trace, ended = self.trace, self.record()
+        if ended is None:
+            self.events.give(event)
+            return
         allocated, max_allocated, cached, max_cached = self.memory()
-        self.pending.append((event, self.record(), now - began,
+        self.pending.append((event, ended, now - began,
                              [trace.step, seq, name, stage, allocated, max_allocated, cached, max_cached,
                               began - trace.step_began, None, kind, None, trace.local_step, trace.global_step, trace.rank]))
 
     def read_later(self, table, step, function, name, value):
         """A variable on the GPU: it is copied when the GPU comes to it."""
+        if self.is_capturing():
+            return
         torch = self.trace.torch
         copy = torch.empty((), dtype=value.dtype, pin_memory=True)
         with torch.no_grad():
@@ -936,7 +944,7 @@ class Cuda(object):
 
     def collect(self):
         """Rows of what the GPU has done."""
-        if os.getpid() != self.pid:
+        if not self.pending or os.getpid() != self.pid or self.is_capturing():  # a question ends the capture of a graph
             return
         pending, trace = self.pending, self.trace
         n = 0
