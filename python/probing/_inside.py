@@ -114,6 +114,16 @@ def find(dotted):
     raise NotFound("%s was not found: name a function of a loaded module, as MODULE.FUNCTION or MODULE.CLASS.METHOD" % dotted)
 
 
+def local_of(frame, name):
+    """The value of a function's variable, None where it has none now; of a frame of this thread. Before CPython 3.13 f_locals is a dict that
+    the frame keeps, and all variables in it, beyond `del`: if nobody else has that dict, or is to write it back, it is emptied."""
+    values = frame.f_locals
+    value = values.get(name)
+    if type(values) is dict and frame.f_code.co_flags & 1 and sys.gettrace() is None and sys.getrefcount(values) == 3:  # CO_OPTIMIZED
+        values.clear()
+    return value
+
+
 def code_of(function):
     """The code that it has by itself."""
     entry = replaced().get(id(function))

@@ -743,7 +743,7 @@ class Trace(object):
                 name, function = one
                 if name in code.co_varnames or name in code.co_cellvars or name in code.co_freevars:
                     left.remove(one)
-                    self.put_variable(name, function, frame.f_locals.get(name))
+                    self.put_variable(name, function, _inside.local_of(frame, name))
             frame = frame.f_back
 
     def put_variable(self, name, function, value):

@@ -356,6 +356,48 @@ print("query" in calls, len(trace.rows))
 """
 
 
+# A variable is read, and `del` still ends the others. The program's own dict of them stays as it is, and so does what a tracer sees.
+READ = """
+import sys, weakref
+from probing import _inside
+class Big(object):
+    pass
+def read(frame, name):
+    return _inside.local_of(frame, name)
+def drops():
+    big, loss = Big(), 2.5
+    of = weakref.ref(big)
+    found = read(sys._getframe(), "loss"), read(sys._getframe(), "none")
+    del big
+    return found, of()
+def has_a_dict():
+    a, b = 1, 2
+    mine = locals()
+    return read(sys._getframe(), "b"), mine["a"], mine["b"], sorted(locals())
+def traced():
+    a, b = 1, 2
+    read(sys._getframe(), "a")
+    return a, b
+print(drops(), has_a_dict())
+sys.settrace(lambda frame, event, value: read(frame, "a") and None)
+print(traced())
+sys.settrace(None)
+x = 3
+read(sys._getframe(), "x")
+print(x)
+"""
+
+
+class Variables(unittest.TestCase):
+    def test_those_that_are_read_do_not_keep_the_others(self):
+        for one in p.interpreters():
+            if one.label in ("debian", "3_8", "3_12", "3_13"):
+                p.need_interpreter(one)
+                done = subprocess.run([one.path, "-c", READ], capture_output=True, text=True, timeout=60,
+                                      env=dict(os.environ, PYTHONPATH=os.path.join(p.ROOT, "python"), PYTHONDONTWRITEBYTECODE="1"))
+                self.assertEqual(("((2.5, None), None) (2, 1, 2, ['a', 'b', 'mine'])\n(1, 2)\n3\n", ""), (done.stdout, done.stderr), one.label)
+
+
 class Events(unittest.TestCase):
     def test_the_capture_of_a_graph_is_left_alone(self):
         done = subprocess.run([p.DEBIAN_PYTHON, "-c", CAPTURED], capture_output=True, text=True, timeout=60,
