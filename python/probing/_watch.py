@@ -16,6 +16,7 @@ RING = "probing_variables"  # src/live/python_probes.c shows it as python.variab
 COLUMNS = {"func": str, "name": str, "number": float, "text": str, "step": int, "tid": int}
 ROWS = 1 << 15
 BYTES = {"name": 48, "text": 96}
+ENDS_PROGRAM = sys.version_info < (3, 10)  # one that catches a RecursionError and goes on into further calls (bpo-42500)
 
 _now = None  # the Watch; None: nothing is watched
 
@@ -33,6 +34,8 @@ def keeper(append):
     def keep(place, name, value):
         try:
             value = plain(value)
+        except RecursionError:
+            raise
         except Exception:  # of a value that NumPy or torch cannot give now
             value = "?"
         if isinstance(value, str):
@@ -100,6 +103,15 @@ class Monitor(object):
         frame_of = sys._getframe
         frames = {}  # id of a frame: [names that were assigned since it was looked at, {name: id of its value}]
 
+        def quiet(callback):
+            """What fails in it misses a row, and never reaches the program: it may be at the limit of its recursion, or at its end."""
+            def called(*what):
+                try:
+                    callback(*what)
+                except Exception:
+                    pass
+            return called
+
         def look(which, frame, names, values):
             for name, is_certain in names:
                 try:
@@ -113,7 +125,7 @@ class Monitor(object):
         def start(code, offset):
             which = lines.get(id(code))
             if which is not None:
-                frame, values = frame_of(1), {}
+                frame, values = frame_of(2), {}
                 frames[id(frame)] = [(), values]
                 look(which, frame, which.arguments(), values)
 
@@ -121,7 +133,7 @@ class Monitor(object):
             which = lines.get(id(code))
             if which is None:
                 return
-            frame = frame_of(1)
+            frame = frame_of(2)
             state = frames.get(id(frame))
             if state is None:  # it ran before it was watched
                 state = frames[id(frame)] = [(), {}]
@@ -130,12 +142,12 @@ class Monitor(object):
             state[0] = which.names_at(frame.f_lasti)
 
         def leave(code, offset, value):
-            frame = frame_of(1)
+            frame = frame_of(2)
             state = frames.pop(id(frame), None)
             which = lines.get(id(code))
             if state and state[0] and which is not None:
                 look(which, frame, *state)
-        return start, line, leave
+        return quiet(start), quiet(line), quiet(leave)
 
     def begin(self, functions):
         monitoring, events = sys.monitoring, sys.monitoring.events
@@ -276,7 +288,13 @@ class StandIns(object):
         keep = self.keep
 
         def report(value):
-            keep(place, name, value)
+            try:
+                keep(place, name, value)
+            except RecursionError:
+                if ENDS_PROGRAM:
+                    raise
+            except Exception:  # as above
+                pass
         return report
 
     def begin(self, functions):

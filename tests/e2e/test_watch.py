@@ -75,6 +75,9 @@ class Watch(TraceCase):
         p.await_ready(host)
         return host
 
+    def since(self, version):
+        return tuple(map(int, p.version_of(self.interpreter.path).split("."))) >= version
+
     def values(self, host, where="1"):
         return self.ask(host.pid, "SELECT func, name, value FROM python.variables WHERE %s ORDER BY timestamp" % where)
 
@@ -105,6 +108,25 @@ class Watch(TraceCase):
             self.configure(host, first.split("=")[0] + "=default")
             self.configure(host, second.split("=")[0] + "=default")
             self.assertEqual(changed, self.run_in(host, UNCHANGED))
+
+    def test_at_the_limit_of_recursion(self):
+        """A call of ours more is one level less, but nothing of ours fails in the program. Before 3.10 it must, or CPython ends."""
+        host = self.begin(program=PROGRAM.replace("class Net:", textwrap.dedent("""
+            def deep(n):
+                left = n
+                return left and deep(left - 1)
+            def limit():
+                for n in range(1000):
+                    try:
+                        deep(n)
+                    except RecursionError:
+                        return n
+            class Net:"""), 1))
+        self.run_in(host, "sys.setrecursionlimit(300)")
+        before = int(self.run_in(host, "print(limit())"))
+        self.configure(host, "watch_vars=left@deep")
+        self.assertLessEqual(before - int(self.run_in(host, "print(limit())")), 1 if self.since((3, 10)) else 4)
+        self.assertGreater(len(self.values(host)), 200)
 
     def test_closures_and_coroutines(self):
         host = self.begin()
