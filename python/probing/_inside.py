@@ -166,11 +166,13 @@ class Waiting(object):
     wanted  (name, name of its function) each
     """
     FIRST_S, LAST_S = 0.005, 0.25  # between two looks
+    LOOK_S = 1  # that end() waits for one; in a forked child nobody ends it
 
     def __init__(self, key, wanted, begin):
         self.key, self.missing, self.begin = key, list(wanted), begin
         self.functions = []
         self.stop = None  # the lock that the thread waits for
+        self.looks = _thread.allocate_lock()  # while the thread looks, and begins what it has found
 
     def find(self, may_be_missing):
         """(what is not defined yet, the functions found by now). Refused: one of them is none."""
@@ -194,11 +196,14 @@ class Waiting(object):
         wait_s = self.FIRST_S
         while self.missing and not stop.acquire(True, wait_s):
             wait_s = min(wait_s * 1.0005, self.LAST_S)  # 35 ms after a minute
-            try:
-                self.look(True)
-            except Refused as refused:
-                say("%s: %s" % (self.key, refused))
-                return
+            with self.looks:
+                if self.stop is not stop:
+                    return
+                try:
+                    self.look(True)
+                except Refused as refused:
+                    say("%s: %s" % (self.key, refused))
+                    return
 
     def start(self):
         self.look(starts())
@@ -208,9 +213,11 @@ class Waiting(object):
             _thread.start_new_thread(self.run, (self.stop,))
 
     def end(self):
-        if self.stop is not None:
-            self.stop.release()
-            self.stop = None
+        stop, self.stop = self.stop, None
+        if stop is not None:
+            stop.release()
+            if self.looks.acquire(True, self.LOOK_S):  # what it begins now would stay
+                self.looks.release()
 
 
 def opened(table):

@@ -139,7 +139,11 @@ def undo(key, function):
 
 def undo_all(_=None):
     while undoes:
-        undoes.popitem()[1]()
+        key, function = undoes.popitem()
+        try:
+            function()
+        except Exception as error:  # the others are undone all the same
+            say("%s was not undone: %s: %s" % (key, type(error).__name__, error))
     has_undo(False)
 
 

@@ -201,6 +201,52 @@ class Trace(TraceCase):
             self.assertNotIn("was not set", self.end(host)[1])
 
 
+# A look has found its function when the key is unset.
+ENDS = """
+import sys, time
+from probing import _inside
+sys._probing_agent, said = {"starts": True}, []
+def begin(functions):
+    said.append("begins")
+    time.sleep(0.3)
+    said.append("has begun")
+waiting = _inside.Waiting("probing.trace", [("late", "late")], begin)
+waiting.start()
+def late():
+    pass
+while not said:
+    time.sleep(0.001)
+waiting.end()
+said.append("ended")
+time.sleep(0.4)
+print(said)
+"""
+# One of those that are to be undone fails: the program has freed our tool of sys.monitoring, say.
+UNDOES = """
+import sys
+undone, space = [], {"has_undo": lambda _: None}
+exec(open(sys.argv[1]).read(), space)
+for key in "abc":
+    space["undo"](key, lambda key=key: undone.append(1 / (key != "b")))
+space["undo_all"]()
+print(undone)
+"""
+
+
+class Parts(unittest.TestCase):
+    def run_code(self, *words):
+        return subprocess.run([p.DEBIAN_PYTHON, "-c"] + list(words), capture_output=True, text=True, timeout=60,
+                              env=dict(os.environ, PYTHONPATH=os.path.join(p.ROOT, "python"), PYTHONDONTWRITEBYTECODE="1"))
+
+    def test_nothing_begins_after_the_end(self):
+        done = self.run_code(ENDS)
+        self.assertEqual(("['begins', 'has begun', 'ended']\n", ""), (done.stdout, done.stderr))
+
+    def test_what_cannot_be_undone_stops_nothing(self):
+        done = self.run_code(UNDOES, os.path.join(p.ROOT, "src", "agent", "package.py"))
+        self.assertEqual(("[1.0, 1.0]\n", "probing: b was not undone: ZeroDivisionError: division by zero\n"), (done.stdout, done.stderr))
+
+
 class Cost(TraceCase):
     def test_no_thread_waits_for_names_that_are_there(self):
         host = self.begin()
