@@ -160,7 +160,10 @@ class Comm(object):
                 delattr(owner, name)
             else:
                 setattr(owner, name, old)
-        self.collect()
+        try:
+            self.collect()
+        except Exception:  # the GPU has failed: its last rows are missing
+            pass
         self.pending.clear()
         self.waited.clear()
         self.on_gpu.clear()
@@ -172,11 +175,9 @@ class Comm(object):
         where = error[2]
         while where is not None and where.tb_next is not None:
             where = where.tb_next
-        try:
-            self.stop()
-        finally:
-            _say("rows of comm_metrics have ended, the program continues: %s: %s (%s:%d)" % (
-                error[0].__name__, error[1], os.path.basename(where.tb_frame.f_code.co_filename), where.tb_lineno))
+        self.stop()
+        _say("rows of comm_metrics have ended, the program continues: %s: %s (%s:%d)" % (
+            error[0].__name__, error[1], os.path.basename(where.tb_frame.f_code.co_filename), where.tb_lineno))
 
     def drain(self):
         """At exit, so that futures do not call into an interpreter that has ended."""

@@ -248,14 +248,12 @@ class Trace(object):
         error = sys.exc_info()
         if not self.is_on:
             return
-        try:
-            self.stop()
-        finally:
-            where = error[2]
-            while where is not None and where.tb_next is not None:
-                where = where.tb_next
-            _say("tracing of torch has stopped, the program continues: %s: %s (%s:%d)" % (
-                error[0].__name__, error[1], os.path.basename(where.tb_frame.f_code.co_filename), where.tb_lineno))
+        self.stop()
+        where = error[2]
+        while where is not None and where.tb_next is not None:
+            where = where.tb_next
+        _say("tracing of torch has stopped, the program continues: %s: %s (%s:%d)" % (
+            error[0].__name__, error[1], os.path.basename(where.tb_frame.f_code.co_filename), where.tb_lineno))
 
     # -- hooks of modules --
 
@@ -781,8 +779,11 @@ class Trace(object):
         undo, self.undo = self.undo, []
         for one in reversed(undo):
             one()
-        if self.cuda is not None:
-            self.cuda.collect()
+        try:
+            if self.cuda is not None:
+                self.cuda.collect()
+        except Exception:  # the GPU has failed: its last rows are missing
+            self.cuda = None
 
     def hook_optimizers(self):
         module = sys.modules["torch.optim.optimizer"]
@@ -872,8 +873,14 @@ class Cuda(object):
         self.statistics = getattr(trace.torch._C, "_cuda_memoryStats", None)
         self.is_capturing = getattr(trace.torch.cuda, "is_current_stream_capturing", lambda: False)
         import atexit
-        atexit.register(self.collect)
+        atexit.register(self.at_exit)
         os.register_at_fork(after_in_child=self.forget)
+
+    def at_exit(self):
+        try:
+            self.collect()
+        except Exception:  # the GPU has failed, and the program has said so
+            pass
 
     def forget(self):
         """In a forked child, which cannot use the GPU, nor free what it may still write to."""

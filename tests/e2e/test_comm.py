@@ -256,5 +256,27 @@ class Nccl(CommCase):
             self.assertIn("nccl", row["backend"])
 
 
+# The GPU fails: asking for its last events, too.
+FAILS = """
+from probing import _comm
+comm = object.__new__(_comm.Comm)
+comm.undo, comm.pending, comm.waited, comm.on_gpu = [], {}, {}, [1]
+comm.can_record = lambda: 1 / 0
+try:
+    comm.collect()
+except ZeroDivisionError:
+    comm.fail()
+print(comm.is_on, comm.on_gpu)
+"""
+
+
+class Failing(unittest.TestCase):
+    def test_it_does_not_reach_the_program(self):
+        done = subprocess.run([p.DEBIAN_PYTHON, "-c", FAILS], capture_output=True, text=True, timeout=60,
+                              env=dict(os.environ, PYTHONPATH=os.path.join(p.ROOT, "python"), PYTHONDONTWRITEBYTECODE="1"))
+        self.assertEqual("False []\n", done.stdout, done.stderr)
+        self.assertRegex(done.stderr, r"\Aprobing: rows of comm_metrics have ended, the program continues: ZeroDivisionError: .*\n\Z")
+
+
 if __name__ == "__main__":
     unittest.main()
