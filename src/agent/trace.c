@@ -64,7 +64,8 @@ static struct {
 	void (*Keep)(object *);
 	void (*Forget)(object *);
 	object *none;
-	object *(*FrameVariable)(object *, object *); /* NULL before 3.12 */
+	object *(*FrameVariable)(object *, object *);       /* NULL before 3.12 */
+	int (*DictGetOwned)(object *, object *, object **); /* NULL before 3.13 */
 } py;
 
 static const struct {
@@ -112,6 +113,8 @@ static bool find_functions(void)
 		void *found = dlsym(RTLD_DEFAULT, "PyFrame_GetVar");
 
 		memcpy(&py.FrameVariable, &found, sizeof found);
+		found = dlsym(RTLD_DEFAULT, "PyDict_GetItemRef");
+		memcpy(&py.DictGetOwned, &found, sizeof found);
 	}
 	is_found = true;
 	return true;
@@ -186,6 +189,22 @@ static struct ring_value span_now(void)
 	return span.kind == RING_IS_INTEGER && span.integer == 0 ? (struct ring_value){ .kind = RING_NULL } : span;
 }
 
+/* Without the interpreter's lock another thread may replace it meanwhile: it is owned where that can be (3.13). */
+static struct ring_value step_now(void)
+{
+	struct ring_value step;
+	object *value = NULL;
+
+	if (!py.DictGetOwned)
+		return integer_of(py.DictGet(to.rows, to.step_name));
+	if (py.DictGetOwned(to.rows, to.step_name, &value) < 0)
+		py.ErrorClear();
+	step = integer_of(value);
+	if (value)
+		py.Forget(value);
+	return step;
+}
+
 static struct ring_value text_of(const char *text, size_t n_text)
 {
 	return text ? (struct ring_value){ .kind = RING_IS_TEXT, .text = text, .n_text = n_text }
@@ -199,7 +218,7 @@ static void append_row(const char *name, size_t n_name, uint64_t begun_ns, const
 	const struct ring_value values[COLUMNS] = {
 		text_of(name, n_name),
 		{ .kind = RING_IS_REAL, .real = (double)(ended_ns - begun_ns) / 1e6 },
-		integer_of(py.DictGet(to.rows, to.step_name)),
+		step_now(),
 		span_now(),
 		{ .kind = RING_IS_INTEGER, .integer = thread_id() },
 		text_of(error, error ? strlen(error) : 0),
