@@ -96,13 +96,17 @@ static void put_bash_options(const struct described *described, FILE *out)
 	fputs("\t\tesac ;;\n", out);
 }
 
+/*
+ * Names of processes and functions are foreign text. compgen -W would expand them, and so run what "$(...)" says: compare them
+ * here, and quote what the command line gets.
+ */
 static int write_bash(FILE *out)
 {
 	int r;
 
 	fputs("# bash completion for probing: made by 'probing help --completion bash'.\n"
 	      "_probing() {\n"
-	      "\tlocal word=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD-1]} verb= kind= arguments=verbs options= i\n"
+	      "\tlocal word=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD-1]} verb= kind= arguments=verbs options= found i\n"
 	      "\t# bash takes '=' for a word of its own\n"
 	      "\tif [[ $word == = ]]; then word=\n"
 	      "\telif [[ $option == = ]]; then option=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
@@ -131,6 +135,7 @@ static int write_bash(FILE *out)
 	      "\t\tfi\n"
 	      "\t\tkind=$arguments\n"
 	      "\tfi\n"
+	      "\tlocal IFS=$'\\n'\n"
 	      "\tcase $kind in\n"
 	      "\tnone) ;;\n"
 	      "\tfiles) compopt -o filenames; COMPREPLY=($(compgen -f -- \"$word\")) ;;\n"
@@ -138,8 +143,10 @@ static int write_bash(FILE *out)
 	      "\trecordings) compopt -o filenames\n"
 	      "\t\tCOMPREPLY=($(compgen -f -X '!*.db' -- \"$word\") $(compgen -d -- \"$word\")) ;;\n"
 	      "\tcommands) COMPREPLY=($(compgen -c -- \"$word\") $(compgen -f -- \"$word\")) ;;\n"
-	      "\t*) local IFS=$'\\n'\n"
-	      "\t\tCOMPREPLY=($(compgen -W \"$(probing help --words \"$kind\" 2>/dev/null | cut -f1)\" -- \"$word\")) ;;\n"
+	      "\t*) while IFS= read -r found; do\n"
+	      "\t\t\tfound=${found%%$'\\t'*}\n"
+	      "\t\t\t[[ $found == \"$word\"* ]] && printf -v found %q \"$found\" && COMPREPLY+=(\"$found\")\n"
+	      "\t\tdone < <(probing help --words \"$kind\" 2>/dev/null) ;;\n"
 	      "\tesac\n"
 	      "\tif [[ $kind == pids && ! $word == -* && $arguments == pids ]]; then\n"
 	      "\t\tcompopt -o filenames; COMPREPLY+=($(compgen -f -X '!*.db' -- \"$word\"))\n"

@@ -26,9 +26,9 @@ def environment():
     return dict(os.environ, PATH=os.path.dirname(p.BINARY) + ":" + os.environ["PATH"], TERM="xterm")
 
 
-def run(*command):
+def run(*command, folder=None):
     done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60,
-                          env=environment())
+                          env=environment(), cwd=folder)
     if done.returncode != 0:
         raise AssertionError("%s: %s%s" % (" ".join(command), done.stdout, done.stderr))
     return done.stdout
@@ -117,10 +117,21 @@ class CompletesInBash(Completes, unittest.TestCase):
     shell = "bash"
 
     def offered(self, *words):
-        return {word.rstrip("=") for word in run("bash", "--norc", "-c", BASH, "bash", self.script, *words).split()}
+        done = run("bash", "--norc", "-c", BASH, "bash", self.script, *words, folder=self.folder)
+        return {word.rstrip("=") for word in done.splitlines()}
 
     def test_value_after_an_equals_sign(self):
         self.assertEqual({"svg"}, self.offered("probing", "export", "--to", "=", "sv"))
+
+    def test_names_are_not_run(self):
+        name = "open('/proc/self/comm', 'w').write('$(>pwned) a')"
+        with p.target([p.DEBIAN_PYTHON, "-c", "import time; %s; print('ready {}', flush=True); time.sleep(60)" % name]):
+            self.assertIn("\\$\\(\\>pwned\\)\\ a", self.offered("probing", "record", "--comm", ""))
+        self.assertEqual(["_probing"], os.listdir(self.folder))
+
+    def test_files_with_spaces(self):
+        open(os.path.join(self.folder, "a b.db"), "w", encoding="utf-8").close()
+        self.assertEqual({"a b.db"}, self.offered("probing", "merge", "a"))
 
     def test_command(self):
         self.assertIn("printf", self.offered("probing", "record", "--", "print"))
