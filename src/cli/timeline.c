@@ -73,6 +73,8 @@ static const struct series_query {
 	  false, false },
 };
 
+#define MAX_SECONDS 9e18
+
 struct collected {
 	struct timeline_series series[MAX_SERIES];
 	char names[MAX_SERIES][NAME_BYTES];
@@ -139,7 +141,7 @@ static int collect(sqlite3 *db, const char *sql, const char *name, const char *u
 
 		double value = sqlite3_column_double(rows, 2);
 
-		if (sqlite3_column_type(rows, 2) == SQLITE_NULL || !isfinite(value) || !isfinite(seconds) ||
+		if (sqlite3_column_type(rows, 2) == SQLITE_NULL || !isfinite(value) || !(fabs(seconds) < MAX_SECONDS) ||
 		    seconds < to->from || seconds >= to->to)
 			continue;
 		if (of && strncmp(of, suffix, NAME_BYTES - 1) != 0) {
@@ -227,14 +229,17 @@ static double started(sqlite3 *db)
 	return found;
 }
 
+/* A foreign recording may have times that no calendar has: collect() leaves out those that time_t cannot hold. */
 static void print_times(const struct collected *found)
 {
 	time_t since = (time_t)found->since, until = (time_t)found->until;
 	char first[32], last[32];
-	struct tm tm;
+	struct tm first_tm, last_tm;
 
-	strftime(first, sizeof first, "%Y-%m-%d %H:%M:%S", localtime_r(&since, &tm));
-	strftime(last, sizeof last, "%H:%M:%S %Z", localtime_r(&until, &tm));
+	if (!localtime_r(&since, &first_tm) || !localtime_r(&until, &last_tm))
+		return;
+	strftime(first, sizeof first, "%Y-%m-%d %H:%M:%S", &first_tm);
+	strftime(last, sizeof last, "%H:%M:%S %Z", &last_tm);
 	printf("%s to %s\n", first, last);
 }
 

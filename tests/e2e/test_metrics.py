@@ -392,3 +392,8 @@ class MetricsOnly(t.Case):
         self.assertTrue(line.endswith("50.0 to 50.0 /s"), line)
         self.assertNotIn("\x1b", "".join(lines))
         self.assertTrue(any(line.startswith("steps of ?[31m") for line in lines), lines)
+        for when in (1e17, 1e300):  # in no year of localtime(3); no time_t
+            with contextlib.closing(sqlite3.connect("out.db")) as db:
+                db.execute("INSERT INTO training_logs VALUES(?, 1000, 1.0)", (when,))
+                db.commit()
+            self.assertIn("steps of training_logs", "".join(timeline("out.db")))
