@@ -37,8 +37,8 @@ enum {
 	GPU_FIRST_TID = 1 << 23, /* above PID_MAX_LIMIT of Linux (1 << 22), so no thread of the host has it */
 	LEGACY_PID = 1,
 };
-#define MAX_US 4e15                               /* of a time since 1970: the year 2096 */
-#define MAX_SPAN_NS ((int64_t)900000000000000000) /* three decades */
+#define MAX_US 4e15                                /* of a time since 1970: the year 2096 */
+#define MAX_SPAN_NS ((uint64_t)900000000000000000) /* three decades; twice MAX_US is more than INT64_MAX ns */
 
 static int damaged(const struct kineto *kineto, const char *what)
 {
@@ -544,7 +544,7 @@ static int read_trace(struct kineto *kineto, struct piece bytes)
 		r = damaged(kineto, "there is text behind its end");
 	if (r < 0)
 		return r;
-	if (kineto->last_ns - kineto->first_ns > MAX_SPAN_NS)
+	if ((uint64_t)kineto->last_ns - (uint64_t)kineto->first_ns > MAX_SPAN_NS)
 		return damaged(kineto, "its events are decades apart");
 	find_start(kineto);
 	move_to_start(kineto);

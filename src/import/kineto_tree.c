@@ -328,13 +328,13 @@ static int put_work(struct kineto *kineto, struct kineto_thread *thread, size_t 
 		event->operation = launch->operation;
 		event->python = launch->python;
 	}
-	if (event->operation >= 0)
-		kineto->events[event->operation].gpu_ns += event->self_ns;
 	r = make_frame(kineto, event, &frame);
 	if (r >= 0)
 		r = sink_stack(kineto->sink, launch ? launch->stack : 0, frame, &event->stack);
 	if (r >= 0 && event->self_ns > 0)
 		r = put_sample(kineto, thread, event->stack, event->start_ns, event->end_ns);
+	if (r >= 0 && event->operation >= 0) /* the sink has refused a sum that does not fit */
+		kineto->events[event->operation].gpu_ns += event->self_ns;
 	return r;
 }
 

@@ -239,6 +239,8 @@ class Kineto(t.Case):
         self.refused(json.dumps(kineto.trace(traceEvents={})).encode(), "no list traceEvents")
         self.refused(json.dumps(kineto.trace(traceEvents=[])).encode(), "no measurements")
         self.refused(b'{"traceEvents": [nonsense]}', "an event is no JSON")
+        self.refused(json.dumps([{"ph": "X", "name": "op", "pid": 1, "tid": 1, "ts": ts, "dur": 1 + abs(ts)}
+                                 for ts in (-3900000000000000, 3900000000000000)]).encode(), "decades apart")
         self.refused(b'{"traceEvents": [' + b"[" * 200000 + b"]" * 200000 + b"]}", "no JSON")
         self.refused(gzip.compress(b'{"traceEvents": [' + b" " * (300 << 20)), "expand to more than 256 MiB", name="bomb.json.gz")
         for event in ({"ts": "soon"}, {"ts": 1e300}, {"dur": -1}, {"tid": -5}, {"name": 7}):
