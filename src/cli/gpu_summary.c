@@ -11,24 +11,31 @@
 
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
+#define MAX_NS (INT64_MAX / 2)
+
 #define WORK                                                                                                                \
 	"(SELECT 1 AS is_kernel, trace, coalesce(device, '') AS device, name, calls, duration_ns, start_ns FROM gpu_kernel" \
 	" UNION ALL SELECT 0, trace, coalesce(device, ''), name, calls, duration_ns, start_ns FROM gpu_memcpy)"
 
-/* Times on several streams of a GPU overlap: count what is behind the latest end so far. */
+/*
+ * sum() fails where whole numbers of a foreign recording do not fit into 64 bits; total() does not, and is exact up to 104 days.
+ * Times on several streams of a GPU overlap: count what is behind the latest end so far.
+ */
 static const char devices_sql[] =
-	"SELECT device, sum(max(start_ns + duration_ns - max(start_ns, coalesce(before, start_ns)), 0)),"
+	"SELECT device, total(max(start_ns + duration_ns - max(start_ns, coalesce(before, start_ns)), 0)),"
 	" sum(is_kernel), sum(1 - is_kernel) FROM (SELECT *, max(start_ns + duration_ns) OVER (PARTITION BY trace, device"
 	" ORDER BY start_ns, duration_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM " WORK
 	" WHERE start_ns IS NOT NULL) GROUP BY device ORDER BY device";
-static const char work_sql[] = "SELECT name, NULL, sum(duration_ns) AS ns, sum(calls), 0 FROM " WORK
+static const char work_sql[] = "SELECT name, NULL, total(duration_ns) AS ns, total(calls), 0 FROM " WORK
 			       " GROUP BY name ORDER BY ns DESC, name";
 static const char idle_sql[] =
-	"SELECT function, python, sum(duration_ns) AS ns, count(DISTINCT start_ns), launched FROM gpu_idle"
+	"SELECT function, python, total(duration_ns) AS ns, count(DISTINCT start_ns), launched FROM gpu_idle"
 	" GROUP BY function, python, launched ORDER BY ns DESC, function, python";
-static const char idle_of_sql[] = "SELECT sum(duration_ns) FROM gpu_idle WHERE device = ?1";
+static const char idle_of_sql[] = "SELECT total(duration_ns), count(*) FROM gpu_idle WHERE device = ?1";
+/* One launch a kernel, also where many calls have one correlation: the pairs would be the square of them. */
 static const char launches_sql[] =
-	"SELECT k.start_ns - a.start_ns AS delay, k.name FROM gpu_kernel AS k JOIN gpu_api_call AS a"
+	"SELECT k.start_ns - a.start_ns AS delay, k.name FROM gpu_kernel AS k JOIN (SELECT trace, correlation,"
+	" min(start_ns) AS start_ns FROM gpu_api_call WHERE correlation IS NOT NULL GROUP BY trace, correlation) AS a"
 	" ON a.trace = k.trace AND a.correlation = k.correlation WHERE k.start_ns >= a.start_ns ORDER BY delay, k.name";
 
 static bool has_table(sqlite3 *db, const char *name)
@@ -55,10 +62,16 @@ static int take_text(sqlite3_stmt *row, int column, char **ret)
 	return text && !*ret ? -ENOMEM : 0;
 }
 
+/* A foreign recording has any number: the sum of two must fit. */
+static int64_t time_of(sqlite3_stmt *row, int column)
+{
+	return MIN(MAX(sqlite3_column_int64(row, column), INT64_C(0)), MAX_NS);
+}
+
 static int read_idle_of(sqlite3 *db, struct report_gpu_device *device)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *row = NULL;
-	int r;
+	int code, r;
 
 	device->idle_ns = -1;
 	if (!has_table(db, "gpu_idle"))
@@ -67,8 +80,11 @@ static int read_idle_of(sqlite3 *db, struct report_gpu_device *device)
 	if (r < 0)
 		return r;
 	sqlite3_bind_text(row, 1, device->name, -1, SQLITE_STATIC);
-	if (sqlite3_step(row) == SQLITE_ROW && sqlite3_column_type(row, 0) != SQLITE_NULL)
-		device->idle_ns = sqlite3_column_int64(row, 0);
+	code = sqlite3_step(row);
+	if (code != SQLITE_ROW)
+		return store_errno(db, code);
+	if (sqlite3_column_int64(row, 1) > 0)
+		device->idle_ns = time_of(row, 0);
 	return 0;
 }
 
@@ -79,7 +95,7 @@ static int read_devices(sqlite3 *db, struct report_gpu *ret)
 
 	r = begin(db, devices_sql, &row);
 	while (r >= 0 && (code = sqlite3_step(row)) == SQLITE_ROW) {
-		struct report_gpu_device device = { .busy_ns = sqlite3_column_int64(row, 1),
+		struct report_gpu_device device = { .busy_ns = time_of(row, 1),
 						    .n_kernels = sqlite3_column_int64(row, 2),
 						    .n_copies = sqlite3_column_int64(row, 3) };
 
@@ -103,12 +119,12 @@ static int read_rows(sqlite3 *db, const char *sql, struct report_gpu_rows *ret)
 	while (r >= 0 && (code = sqlite3_step(row)) == SQLITE_ROW) {
 		struct report_gpu_row *item = &ret->items[ret->n];
 
-		ret->all_ns += sqlite3_column_int64(row, 2);
+		ret->all_ns = MIN(ret->all_ns + time_of(row, 2), MAX_NS);
 		if (ret->n == REPORT_GPU_ROWS) {
 			ret->n_more++;
 			continue;
 		}
-		*item = (struct report_gpu_row){ .ns = sqlite3_column_int64(row, 2),
+		*item = (struct report_gpu_row){ .ns = time_of(row, 2),
 						 .n = sqlite3_column_int64(row, 3),
 						 .launched = sqlite3_column_int(row, 4) != 0 };
 		r = take_text(row, 0, &item->name);

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Traces of torch.profiler as recordings: of the torch that is installed, and with a GPU, in Kineto's form."""
 import collections
+import contextlib
 import gzip
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import unittest
@@ -123,6 +125,21 @@ class Kineto(t.Case):
         self.assertEqual([200000, 100000, 10000], [row["ns"] for row in gpu["work"]])
         for more in (["--by", "line"], ["--threads=trainer"]):  # of a part there is no section
             self.assertNotIn("busy", probing("report", "out.db", *more, check=t.OK).stdout)
+
+    def test_report_of_odd_numbers(self):
+        """Many calls of one correlation, as 0; and times of a foreign recording that 64 bits cannot add up."""
+        with open("odd.json", "w") as file:
+            json.dump(kineto.trace(traceEvents=[
+                {"ph": "X", "cat": category, "name": category, "pid": 1, "tid": 1, "ts": 10 * i, "dur": 5,
+                 "args": {"correlation": 0, "device": 0, "stream": 7}}
+                for i in range(3) for category in ("cuda_runtime", "kernel")]), file)
+        self.imported("odd.json")
+        self.assertIn("From launch to start of 3 kernels", probing("report", "out.db", check=t.OK).stdout)
+        for table in ("gpu_kernel", "gpu_idle"):
+            with contextlib.closing(sqlite3.connect("out.db")) as db:
+                db.execute("UPDATE %s SET duration_ns = 9e18" % table)
+                db.commit()
+            self.assertIn("3 kernels, 0 copies", probing("report", "out.db", check=t.OK).stdout)
 
     def test_other_forms_say_the_same(self):
         """Compressed; and times since 1970, as before torch 2.3."""
