@@ -40,15 +40,16 @@ enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_SVG, FORMAT_HTML };
 
 static const struct argp_option option_list[] = {
 	CLUSTER_OPTION_ROWS,
-	{ "threads", OPTION_THREADS, NULL, 0, "All threads (default: the main thread of each rank)", 0 },
+	{ "threads", OPTION_THREADS, NULL, 0, "Show all threads (default: the main thread of each rank)", 0 },
 	{ "no-native", OPTION_NO_NATIVE, NULL, 0, "Hide native frames", 0 },
 	{ "all-frames", OPTION_WHOLE, NULL, 0, "Show frames of the interpreter's start, and each frame of a recursion",
 	  0 },
-	{ "mode", OPTION_MODE, "wall", 0, "Threads are shown whether they run or wait; the only mode", 0 },
-	{ "format", OPTION_FORMAT, "FORMAT", 0, "text (default), json, svg or html", 0 },
+	{ "mode", OPTION_MODE, "wall", 0, "Show threads whether they run or wait (the only mode)", 0 },
+	{ "format", OPTION_FORMAT, "FORMAT", 0, "Print text, json, svg or html (default: text)", 0 },
 	{ "json", 'j', NULL, 0, "The same as --format json", 0 },
 	{ "output", 'o', "FILE", 0, "Write to this file (default: -, stdout)", 0 },
-	{ "from", OPTION_FROM, "FILE", 0, "Read no process, but an earlier output of --format json; may repeat", 0 },
+	{ "from", OPTION_FROM, "FILE", 0, "Show an earlier output of --format json instead of processes (repeatable)",
+	  0 },
 	{ 0 },
 };
 
@@ -280,7 +281,7 @@ static int run_cluster_backtrace(int argc, char **argv)
 const struct verb cluster_verb_backtrace = {
 	.name = "backtrace",
 	.aliases = "bt dump",
-	.summary = "where all ranks are: one tree, the odd ones first",
+	.summary = "print the stacks of all ranks as one tree, outliers first",
 	.argp = &argp,
 	.run = run_cluster_backtrace,
 };

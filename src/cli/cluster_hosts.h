@@ -26,12 +26,16 @@ enum {
 #define CLUSTER_DEFAULT_SSH "ssh -o BatchMode=yes -o ConnectTimeout=10"
 
 #define CLUSTER_OPTION_ROWS                                                                                                \
-	{ "pid", 'p', "PID,...", 0, "Only these processes of this machine", 0 },                                           \
-		{ "matching", CLUSTER_OPTION_MATCHING, "PATTERN", 0, "Only processes with this part of a command line",    \
+	{ "pid", 'p', "PID,...", 0, "Select these processes of this machine", 0 },                                         \
+		{ "matching",                                                                                              \
+		  CLUSTER_OPTION_MATCHING,                                                                                 \
+		  "PATTERN",                                                                                               \
+		  0,                                                                                                       \
+		  "Select processes with this part of their command line",                                                 \
 		  0 },                                                                                                     \
 		{ "local", CLUSTER_OPTION_LOCAL, NULL, OPTION_HIDDEN, NULL, 0 },                                           \
-		{ "launcher", CLUSTER_OPTION_LAUNCHER, "PID", 0, "Only descendants of this process", 0 },                  \
-		{ "job", CLUSTER_OPTION_JOB, "NAME", 0, "Only ranks of this job, as the output names it", 0 },             \
+		{ "launcher", CLUSTER_OPTION_LAUNCHER, "PID", 0, "Select descendants of this process", 0 },                \
+		{ "job", CLUSTER_OPTION_JOB, "NAME", 0, "Select ranks of this job, as the output names it", 0 },           \
 		{ "hosts",                                                                                                 \
 		  CLUSTER_OPTION_HOSTS,                                                                                    \
 		  "HOST,...",                                                                                              \

@@ -244,7 +244,7 @@ static int run_cluster_query(int argc, char **argv)
 const struct verb cluster_verb_query = {
 	.name = "query",
 	.aliases = "sql q",
-	.summary = "one SQL statement over the live tables of all ranks",
+	.summary = "query the live tables of all ranks in SQL",
 	.argp = &argp,
 	.run = run_cluster_query,
 };

@@ -15,9 +15,10 @@ struct options {
 };
 
 static const struct argp_option option_list[] = {
-	{ "launcher", CLUSTER_OPTION_LAUNCHER, "PID", 0, "Only descendants of this process", 0 },
-	{ "job", CLUSTER_OPTION_JOB, "NAME", 0, "Only ranks of this job", 0 },
-	{ "matching", CLUSTER_OPTION_MATCHING, "PATTERN", 0, "Only processes with this part of a command line", 0 },
+	{ "launcher", CLUSTER_OPTION_LAUNCHER, "PID", 0, "Select descendants of this process", 0 },
+	{ "job", CLUSTER_OPTION_JOB, "NAME", 0, "Select ranks of this job", 0 },
+	{ "matching", CLUSTER_OPTION_MATCHING, "PATTERN", 0, "Select processes with this part of their command line",
+	  0 },
 	{ 0 },
 };
 
@@ -38,12 +39,12 @@ static const struct argp argp_record = {
 	.parser = parse,
 	.args_doc = "[-- RECORD-OPTION...]",
 	.doc = "Record all ranks of this machine at once, into one recording: probing record with their PIDs, which a line on "
-	       "stderr lists by rank. What follows -- goes to probing record.\v"
+	       "stderr lists by rank. Options behind -- go to probing record.\v"
 	       "Examples:\n"
 	       "  probing cluster record -- -d 10s -o ranks.db\n"
 	       "  probing cluster record --job none:29500 -- --mode wall -d 10s -o ranks.html\n"
 	       "\n"
-	       "On other machines, run it there, and put the recordings together with probing merge.\n",
+	       "On other machines, run it there, and merge the recordings with probing merge.\n",
 };
 
 static const struct argp argp_flamegraph = {
@@ -51,7 +52,7 @@ static const struct argp argp_flamegraph = {
 	.parser = parse,
 	.args_doc = "[-- RECORD-OPTION...]",
 	.doc = "Record all ranks of this machine for ten seconds, and draw one flame graph, cluster.svg: probing cluster record -- "
-	       "-d 10s -o cluster.svg. What follows -- goes to probing record, and may say otherwise.\v"
+	       "-d 10s -o cluster.svg. Options behind -- go to probing record, and override these.\v"
 	       "Examples:\n"
 	       "  probing cluster flamegraph\n"
 	       "  probing cluster flamegraph -- -o cluster.html -d 30s\n",
@@ -162,7 +163,7 @@ const struct verb cluster_verb_record = {
 const struct verb cluster_verb_flamegraph = {
 	.name = "flamegraph",
 	.aliases = "flame fg",
-	.summary = "a flame graph of all ranks of this machine",
+	.summary = "draw a flame graph of all ranks of this machine",
 	.argp = &argp_flamegraph,
 	.run = run_cluster_flamegraph,
 };

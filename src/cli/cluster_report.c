@@ -14,18 +14,18 @@
 #include "src/cli/cluster_ask.h"
 #include "src/cli/cluster_gather.h"
 
-enum { OPTION_LOOKS = 0x200, LEAST_LOOKS = 10, MAX_LOOKS = 1000 };
+enum { OPTION_SAMPLES = 0x200, LEAST_LOOKS = 10, MAX_SAMPLES = 1000 };
 
 struct options {
 	struct cluster_options cluster;
 	double seconds;
-	unsigned n_looks;
+	unsigned n_samples;
 };
 
 static const struct argp_option option_list[] = {
 	CLUSTER_OPTION_ROWS,
-	{ "duration", 'd', "TIME", 0, "Watch for this time (default: 5s)", 0 },
-	{ "looks", OPTION_LOOKS, "N", 0, "Look at each main thread so often (default: 20)", 0 },
+	{ "duration", 'd', "TIME", 0, "Sample for this time (default: 5s)", 0 },
+	{ "samples", OPTION_SAMPLES, "N", 0, "Sample each main thread N times (default: 20)", 0 },
 	{ 0 },
 };
 
@@ -37,8 +37,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case 'd':
 		options->seconds = cli_parse_duration(state, argument, "--duration", 0.2, 600);
 		return 0;
-	case OPTION_LOOKS:
-		options->n_looks = (unsigned)cli_parse_number(state, argument, "--looks", 1, MAX_LOOKS);
+	case OPTION_SAMPLES:
+		options->n_samples = (unsigned)cli_parse_number(state, argument, "--samples", 1, MAX_SAMPLES);
 		return 0;
 	default:
 		return cluster_options_parse(key, argument, state, &options->cluster);
@@ -54,7 +54,7 @@ static const struct argp argp = {
 	       "thread is in.\v"
 	       "Examples:\n"
 	       "  probing cluster report\n"
-	       "  probing cluster report --hosts node[01-64] -d 10s --looks 50\n",
+	       "  probing cluster report --hosts node[01-64] -d 10s --samples 50\n",
 };
 
 /* ---- Counters ---- */
@@ -162,8 +162,8 @@ static int look_repeatedly(const struct options *options, struct cluster *cluste
 	uint64_t whole_ns = (uint64_t)(options->seconds * 1e9);
 	int r = 0;
 
-	for (unsigned i = 0; r >= 0 && i < options->n_looks; i++) {
-		sleep_until(began_ns + whole_ns * i / options->n_looks);
+	for (unsigned i = 0; r >= 0 && i < options->n_samples; i++) {
+		sleep_until(began_ns + whole_ns * i / options->n_samples);
 		if (i >= LEAST_LOOKS && monotonic_ns() > began_ns + whole_ns)
 			break;
 		r = gather_run(&options->cluster, words, take_look, cluster);
@@ -227,11 +227,11 @@ static int watch_here(const struct options *options, struct cluster *cluster)
 static int watch_hosts(const struct options *options, struct cluster *cluster)
 {
 	struct cluster_options how = options->cluster;
-	char duration[32], looks[32];
-	const char *words[] = { "report", duration, looks, NULL };
+	char duration[32], samples[32];
+	const char *words[] = { "report", duration, samples, NULL };
 
 	snprintf(duration, sizeof duration, "--duration=%.0fms", options->seconds * 1000);
-	snprintf(looks, sizeof looks, "--looks=%u", options->n_looks);
+	snprintf(samples, sizeof samples, "--samples=%u", options->n_samples);
 	if (how.host_timeout_s <= 0)
 		how.host_timeout_s = 2 * options->seconds + 2 * how.timeout_s + 10;
 	return gather_hosts(&how, words, cluster);
@@ -264,7 +264,7 @@ static int show(const struct options *options, struct cluster *cluster)
 
 static int run_cluster_report(int argc, char **argv)
 {
-	struct options options = { .seconds = 5, .n_looks = 20 };
+	struct options options = { .seconds = 5, .n_samples = 20 };
 	struct cluster cluster = { 0 };
 	int status, r;
 
@@ -282,7 +282,7 @@ static int run_cluster_report(int argc, char **argv)
 const struct verb cluster_verb_report = {
 	.name = "report",
 	.aliases = "straggler",
-	.summary = "which rank differs from the others, and in what",
+	.summary = "find the rank that differs from the others",
 	.argp = &argp,
 	.run = run_cluster_report,
 };

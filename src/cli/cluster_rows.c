@@ -38,7 +38,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (!options->pid || !endpoint_is_process(options->pid) || !options->sql)
-			argp_error(state, "a process and a statement, please");
+			argp_error(state, "give a PID and a statement");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

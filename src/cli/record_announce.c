@@ -58,8 +58,8 @@ void record_announce(const struct record_options *options, const struct recordin
 		cli_say("time in the kernel is not sampled: needs root, CAP_PERFMON, or "
 			"`sysctl kernel.perf_event_paranoid=1`\n");
 	if (options->capture.mode != MODE_CPU && is_by_agent)
-		cli_say("switches are counted, not recorded: the time of waits is exact, and each 10 ms probing looks what "
-			"for; a kernel stack needs root or CAP_PERFMON\n");
+		cli_say("context switches are counted, not recorded: wait times are exact, and probing reads the reason of a wait every "
+			"10 ms; kernel stacks need root or CAP_PERFMON\n");
 	else if (options->capture.mode != MODE_CPU && !capture_has_switch_stacks(recording->capture))
 		cli_say("stacks of waits are read during the wait, so waits of less than some milliseconds have stacks "
 			"by chance; root or CAP_PERFMON gives stacks at the switch\n");

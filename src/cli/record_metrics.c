@@ -474,9 +474,9 @@ static int finish(struct agent *agent, int restrict_error, int error)
 	if (restrict_error < 0)
 		cli_say("the recorder kept more privileges than it needed: %s\n", strerror(-restrict_error));
 	if (agent->n_late > 0)
-		cli_say("%llu of %llu looks came later than asked for, so that they take at most 1 %% of a processor\n",
+		cli_say("%llu of %llu readings were delayed, so that reading takes at most 1 %% of a processor\n",
 			(unsigned long long)agent->n_late, (unsigned long long)agent->n_ticks);
-	cli_say("%llu rows of %llu looks, for %.2f %% of a processor, are in %s; probing report --timeline %s draws them\n",
+	cli_say("%llu rows of %llu readings, for %.2f %% of a processor, are in %s; probing report --timeline %s draws them\n",
 		(unsigned long long)agent->n_rows, (unsigned long long)agent->n_ticks, share_percent(agent),
 		options->path, options->path);
 	return EXIT_OK;

@@ -31,7 +31,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		state->next = state->argc;
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "which verb? probing cluster --help lists them");
+		argp_error(state, "verb missing: probing cluster --help lists them");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -64,7 +64,7 @@ static char *filter_help(int key, const char *text, void *input)
 static const struct argp argp = {
 	.parser = parse,
 	.args_doc = "CLUSTER-VERB ...",
-	.doc = "Look at all ranks of a distributed job at once, on this machine or on many by ssh. Ranks are found by the "
+	.doc = "Inspect all ranks of a distributed job at once, on this machine or on many by ssh. probing finds ranks by the "
 	       "variables that torchrun, Slurm, MPI and Kubernetes set.\v"
 	       "Examples:\n"
 	       "  probing cluster backtrace\n"
@@ -146,7 +146,7 @@ static int run_cluster(int argc, char **argv)
 
 const struct verb verb_cluster = {
 	.name = "cluster",
-	.summary = "look at all ranks of a distributed job",
+	.summary = "inspect all ranks of a distributed job",
 	.argp = &argp,
 	.below = cluster_verbs,
 	.run = run_cluster,

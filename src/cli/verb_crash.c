@@ -43,7 +43,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		else if (options->write && !options->pipe)
 			options->pipe = argument;
 		else
-			argp_error(state, "one report at a time: %s?", argument);
+			argp_error(state, "unexpected argument %s: name one report", argument);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

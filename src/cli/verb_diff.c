@@ -36,8 +36,7 @@ static const struct argp_option option_list[] = {
 	{ "rows", 'n', "N", 0, "Show N functions, 0: all (default: 20)", 0 },
 	{ "stacks", KEY_STACKS, NULL, 0, "Compare stacks as well as functions", 0 },
 	{ "slow-steps", KEY_SLOW_STEPS, "PERCENT", OPTION_ARG_OPTIONAL,
-	  "Compare the slowest steps of one recording (default: 5 percent) with its other steps: what do slow steps do that others do "
-	  "not? The program calls probing.step()",
+	  "Compare the slowest steps of one recording with its other steps (default: 5 percent); needs probing.step() in the program",
 	  0 },
 	{ "title", KEY_TITLE, "TEXT", 0, "Set the title", 0 },
 	COMPARE_ARGUMENTS_OPTION_ROWS,

@@ -93,7 +93,7 @@ void waits_summary_print(const struct pipeline_counts *counts, double seconds, c
 	if (counts->unknown_ns > 0) {
 		fputs("of ", stderr);
 		print_time(counts->unknown_ns);
-		fputs(cost->is_counted ? " of threads' time is unknown: it is of threads that ended between two looks\n"
+		fputs(cost->is_counted ? " of threads' time is unknown: these threads ended between two readings\n"
 				       : " of threads' time is unknown, because records of context switches were lost: "
 					 "raise kernel.perf_event_mlock_kb, or record fewer threads\n",
 		      stderr);

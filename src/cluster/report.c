@@ -337,7 +337,7 @@ static bool put_places(struct job *job, size_t i, FILE *out)
 		if (p > SURE)
 			break;
 		if (out) {
-			fprintf(out, "  %.0f %% of looks in ", 100.0 * job->here[best] / n);
+			fprintf(out, "  %.0f %% of samples in ", 100.0 * job->here[best] / n);
 			put_place_name(job, best, out);
 			fprintf(out, "; the median of all is %.0f %% (p %s%.4f)\n", 100 * job->typical[best],
 				p < 0.0001 ? "< " : "= ", MAX(p, 0.0001));
@@ -448,7 +448,7 @@ static int report_job(const struct cluster *cluster, size_t first, size_t n, FIL
 		fputs(first > 0 ? "\nJob" : "Job", out);
 		fputs(name[0] ? " " : "", out);
 		put_text(out, name);
-		fprintf(out, ": %zu %s, %zu looks\n\n", n, n == 1 ? "rank" : "ranks", job.starts[n]);
+		fprintf(out, ": %zu %s, %zu samples\n\n", n, n == 1 ? "rank" : "ranks", job.starts[n]);
 		r = put_job(&job, out);
 	}
 	free(job.places);

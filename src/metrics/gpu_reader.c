@@ -201,7 +201,7 @@ int gpu_reader_take(struct gpu_reader *reader, int patience_ms, const struct gpu
 	if (n <= 0)
 		return give_up(reader, "NVML ended the process that called it", false);
 	if (!gpu_look_unpack(reader->packet, (size_t)n, &reader->look))
-		return give_up(reader, "the process that calls NVML has sent no look", false);
+		return give_up(reader, "the process that calls NVML sent a damaged answer", false);
 	reader->is_asked = false;
 	if (reader->look.why[0])
 		return give_up(reader, reader->look.why, reader->look.is_absent);

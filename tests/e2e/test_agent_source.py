@@ -498,7 +498,7 @@ class Container(ContainerCase, AgentSource):
         with hosted(source=WAITING, prefix=self.filter, env=self.environment(PROBING="1"), cwd=self.folder, **self.user) as host:
             said = self.probing("record", "--mode", "wall", "--pid", host.pid, "-d", 3, "-o", "waits.db")
         self.assertRegex(said.splitlines()[0], r"^stack source: agent \(.*seccomp")
-        self.assertIn("switches are counted, not recorded", said)
+        self.assertIn("context switches are counted, not recorded", said)
         with contextlib.closing(t.connect(os.path.join(self.folder, "waits.db"))) as db:
             rows = db.execute("SELECT stack, state, weight / 1e9, tid, verdict FROM sample").fetchall()
         recording = t.Recording(os.path.join(self.folder, "waits.db"))

@@ -236,7 +236,7 @@ class Slow(t.Case):
             t.probing("cluster", "attach", "--job", "4008", check=t.OK)  # from here on, steps are rows
             text = t.probing("cluster", "report", "--job", "4008", "-d", "3s", check=t.OK).stdout
         odd = text.split("rank 2 (pid ")[1].split("\n\n")[0]
-        self.assertRegex(odd, r"\n  \d+ % of looks in compute  \(ranks.py\); the median of all is 0 % \(p < 0.0001\)")
+        self.assertRegex(odd, r"\n  \d+ % of samples in compute  \(ranks.py\); the median of all is 0 % \(p < 0.0001\)")
         self.assertRegex(text, r"\n\* +2 .*% compute  \(ranks.py\)\n")
         self.assertRegex(text, r"\n[ *] +0 .* \d+\.\d\d ms +\d+ % wait_for_others  \(ranks.py\)\n")
 

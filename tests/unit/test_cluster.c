@@ -382,10 +382,10 @@ static void the_rank_that_differs_is_named_with_what_it_does(void **state)
 	text = report(&cluster);
 	assert_non_null(strstr(text, "rank 5 (pid 15 on a) differs:\n  CPU: 0.95 CPUs; the median of all is 0.12 (+"));
 	assert_non_null(
-		strstr(text, "\n  100 % of looks in load  (train.py); the median of all is 0 % (p < 0.0001)\n"));
+		strstr(text, "\n  100 % of samples in load  (train.py); the median of all is 0 % (p < 0.0001)\n"));
 	assert_non_null(strstr(
 		text,
-		"\n  0 % of looks in step  (train.py), in all_reduce; the median of all is 100 % (p < 0.0001)\n"));
+		"\n  0 % of samples in step  (train.py), in all_reduce; the median of all is 100 % (p < 0.0001)\n"));
 	assert_null(strstr(text, "rank 4 (pid"));
 	cluster_done(&cluster);
 }
