@@ -40,6 +40,22 @@ static unsigned controllers_of(char *list)
 	return found;
 }
 
+/* The kernel writes a space, a tab, a line end and a backslash as "\040": systemd's names have "\x2d". Source: seq_escape(). */
+static void unescape(char *text)
+{
+	char *to = text;
+
+	for (const char *from = text; *from; to++) {
+		if (from[0] == '\\' && strspn(from + 1, "01234567") >= 3) {
+			*to = (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0'));
+			from += 4;
+		} else {
+			*to = *from++;
+		}
+	}
+	*to = '\0';
+}
+
 /* "32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup rw,cpu" */
 static int parse_mount(struct metrics *metrics, char *line)
 {
@@ -71,6 +87,8 @@ static int parse_mount(struct metrics *metrics, char *line)
 	r = grow(&metrics->mounts, metrics->n_mounts, &metrics->mounts_allocated, sizeof *metrics->mounts);
 	if (r < 0)
 		return r;
+	unescape(root);
+	unescape(folder);
 	mount.root = strdup(root);
 	mount.folder = strdup(folder);
 	metrics->mounts[metrics->n_mounts++] = mount;

@@ -291,8 +291,8 @@ static int keep_made(void *data, const char *table, const struct metric_value *v
 	struct made *made = data;
 
 	assert_string_equal(table, "cgroup_usage");
-	made->n_parent += strcmp(values[1].text, "/made") == 0;
-	if (strcmp(values[1].text, "/made/app") != 0)
+	made->n_parent += strcmp(values[1].text, "/made\\x2d1") == 0;
+	if (strcmp(values[1].text, "/made\\x2d1/app") != 0)
 		return 0;
 	made->n_app++;
 	assert_true(n <= N_ELEMENTS(made->app));
@@ -300,7 +300,7 @@ static int keep_made(void *data, const char *table, const struct metric_value *v
 	return 0;
 }
 
-/* As the kernel lays out version 2; in a folder that is mounted with the root "/made", as in a container. */
+/* As the kernel lays out version 2; in a folder that is mounted with the root "/made\x2d1", as in a container. */
 static void a_group_of_version_2_is_read(void **state)
 {
 	static const char *const files[][2] = {
@@ -316,9 +316,9 @@ static void a_group_of_version_2_is_read(void **state)
 		{ "io.stat", "8:0 rbytes=10 wbytes=20 rios=1 wios=1 dbytes=0 dios=0\n8:16 rbytes=1 wbytes=2\n" },
 	};
 	const struct metrics_moment moment = { .seconds = 1 };
-	struct made made = { .folder = "/tmp/probing_cgroup_XXXXXX" };
+	struct made made = { .folder = "/tmp/probing cgroup_XXXXXX" };
 	const struct metric_sink sink = { keep_made, &made };
-	char app[96], mounts[256], groups[] = "0::/made/app\n";
+	char app[96], mounts[256], groups[] = "0::/made\\x2d1/app\n";
 
 	(void)state;
 	assert_non_null(mkdtemp(made.folder));
@@ -327,7 +327,10 @@ static void a_group_of_version_2_is_read(void **state)
 	for (size_t i = 0; i < N_ELEMENTS(files); i++)
 		write_file(app, files[i][0], files[i][1]);
 	write_file(made.folder, "cpu.stat", "usage_usec 1\n");
-	snprintf(mounts, sizeof mounts, "30 20 0:26 /made %s rw,nosuid shared:4 - cgroup2 cgroup2 rw\n", made.folder);
+	/* As the kernel escapes the root "/made\x2d1", and the space of the folder. */
+	snprintf(mounts, sizeof mounts,
+		 "30 20 0:26 /made\\134x2d1 /tmp/probing\\040%.13s rw,nosuid shared:4 - cgroup2 cgroup2 rw\n",
+		 made.folder + strlen("/tmp/probing "));
 	assert_int_equal(cgroup_parse_mounts(metrics, mounts), 0);
 	assert_int_equal(cgroup_add(metrics, groups), 0);
 	assert_int_equal(metrics_put(metrics, "cgroup_usage", &moment, &sink), 0);
