@@ -619,7 +619,7 @@ static bool is_kineto(const uint8_t *bytes, size_t n_bytes)
 
 const struct importer import_kineto = {
 	.name = "kineto",
-	.summary = "trace of torch.profiler, packed or not",
+	.summary = "trace of torch.profiler, compressed or not",
 	.recognise = is_kineto,
 	.read = read_kineto,
 };

@@ -307,7 +307,7 @@ static bool is_pprof(const uint8_t *bytes, size_t n_bytes)
 /* clang-format off */
 const struct importer import_pprof = {
 	.name = "pprof",
-	.summary = "pprof's profile.proto, packed or not",
+	.summary = "pprof's profile.proto, compressed or not",
 	.recognise = is_pprof,
 	.read = read_pprof,
 };
