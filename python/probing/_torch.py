@@ -24,7 +24,7 @@ MAX_TREES = 1000  # searches for names of modules that came later
 MAX_PENDING = 100000  # rows whose time the GPU does not know yet
 COLUMNS = {"step": int, "seq": int, "module": str, "stage": str, "allocated": float, "max_allocated": float, "cached": float,
            "max_cached": float, "time_offset": float, "duration": float, "operation_name": str, "duration_ms": float,
-           "local_step": int, "global_step": int, "rank": int}
+           "local_step": int, "global_step": int, "rank": int, "tid": int, "began": float, "host_ms": float}
 MB = 1e6
 _ALLOWED = "on, off, RATE[:LAYER_RATE], ordered:RATE or random:RATE, then ,backward=on|off ,sync=on|off ,comm=on|off ,exprs=VARIABLE@FUNCTION"
 
@@ -149,6 +149,7 @@ class Local(threading.local):
     """Of a thread: the calls that it is in, and the graph of its outermost one."""
 
     def __init__(self):
+        self.tid = _rows.get_native_id()
         self.stack = []
         self.owners = {}   # node: the innermost call whose output it made
         self.entries = {}  # index of a call: nodes of its inputs
@@ -237,6 +238,7 @@ class Trace(object):
         self.is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None) or \
             getattr(torch._utils, "is_compiling", None)  # torch 2.0
         self.make_hooks()
+        os.register_at_fork(after_in_child=self.know_thread)
         if hasattr(torch, "compile"):  # it would tell the program that hooks are called for a compiled model itself
             import warnings
             warnings.filterwarnings("ignore", message=r"Using `torch\.compile\(module\)` when there are global hooks")
@@ -254,6 +256,10 @@ class Trace(object):
             where = where.tb_next
         _say("tracing of torch has stopped, the program continues: %s: %s (%s:%d)" % (
             error[0].__name__, error[1], os.path.basename(where.tb_frame.f_code.co_filename), where.tb_lineno))
+
+    def know_thread(self):
+        """In a forked child, whose only thread has another number."""
+        self.local.tid = _rows.get_native_id()
 
     # -- hooks of modules --
 
@@ -329,9 +335,10 @@ class Trace(object):
                 one = call.known
                 if call.event is None or not trace.cuda.end(call, now, output):
                     duration = now - call.began
+                    duration_ms = duration * 1e3
                     trace.append(trace.step, call.seq, one.name, "forward", None, None, None, None,
-                                 call.began - trace.step_began, duration, one.kind, duration * 1e3,
-                                 trace.local_step, trace.global_step, trace.rank)
+                                 call.began - trace.step_began, duration, one.kind, duration_ms,
+                                 trace.local_step, trace.global_step, trace.rank, local.tid, call.began, duration_ms)
                 if call.inputs is not None:
                     watch(call, output)
                     call.inputs = None
@@ -468,9 +475,11 @@ class Trace(object):
                     trace.cuda.end_backward(call, now)
                 elif trace.is_on:
                     duration = now - call.backward_began
+                    duration_ms = duration * 1e3
                     trace.append(trace.step, call.backward_seq, one.name, "backward", None, None, None, None,
-                                 call.backward_began - trace.step_began, duration, one.kind, duration * 1e3,
-                                 trace.local_step, trace.global_step, trace.rank)
+                                 call.backward_began - trace.step_began, duration, one.kind, duration_ms,
+                                 trace.local_step, trace.global_step, trace.rank, local.tid, call.backward_began,
+                                 duration_ms)
                 call.backward_began = 0.0
             if call.same_end is not None:
                 for one in call.same_end:
@@ -716,7 +725,8 @@ class Trace(object):
             self.cuda.add(stage, self.new_seq(), name, kind, began, now, event)
             return
         self.append(self.step, self.new_seq(), name, stage, None, None, None, None, began - self.step_began, now - began,
-                    kind, (now - began) * 1e3, self.local_step, self.global_step, self.rank)
+                    kind, (now - began) * 1e3, self.local_step, self.global_step, self.rank, self.local.tid, began,
+                    (now - began) * 1e3)
 
     def current_step(self):
         return self.step
@@ -937,7 +947,8 @@ class Cuda(object):
         allocated, max_allocated, cached, max_cached = self.memory()
         self.pending.append((event, ended, now - began,
                              [trace.step, seq, name, stage, allocated, max_allocated, cached, max_cached,
-                              began - trace.step_began, None, kind, None, trace.local_step, trace.global_step, trace.rank]))
+                              began - trace.step_began, None, kind, None, trace.local_step, trace.global_step, trace.rank,
+                              trace.local.tid, began, (now - began) * 1e3]))
 
     def read_later(self, table, step, function, name, value):
         """A variable on the GPU: it is copied when the GPU comes to it."""

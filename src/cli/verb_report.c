@@ -12,6 +12,7 @@
 #include "src/cli/gpu_summary.h"
 #include "src/cli/nameless.h"
 #include "src/cli/timeline.h"
+#include "src/cli/torch_modules.h"
 #include "src/cli/view.h"
 #include "src/profile/profile.h"
 #include "src/report/report.h"
@@ -40,7 +41,8 @@ static const struct argp_option option_list[] = {
 	{ "rows", 'n', "ROWS", 0, "Show ROWS rows (default: 20)", 0 },
 	{ "limit", 'n', NULL, OPTION_ALIAS, NULL, 0 },
 	{ "by", OPTION_BY, "WHAT", 0,
-	  "Group by function, line, module, thread, process, wait, or by the program's own step, span or phase (default: function)",
+	  "Group by function, line, module, thread, process, wait, or by the program's own step, span or phase (default: function); "
+	  "torch: the tree of torch's modules instead, from rows of torch_trace",
 	  0 },
 	{ "callers", OPTION_CALLERS, "NAME", 0, "Show the callers of this function; a glob (repeatable)", 0 },
 	{ "callees", OPTION_CALLEES, "NAME", 0, "Show the callees of this function; a glob (repeatable)", 0 },
@@ -87,6 +89,23 @@ static void check_timeline(struct argp_state *state, const struct options *optio
 			options->recording);
 }
 
+/* Its rows are of modules, not of samples. */
+static void check_torch(struct argp_state *state, const struct options *options)
+{
+	const struct view *view = &options->view;
+	bool is_process = options->recording && endpoint_is_process(options->recording);
+
+	if (view->where || view->processes.n > 0 || view->threads.n > 0 || view->functions.n > 0 || view->focus.n > 0 ||
+	    view->modules.n > 0 || view->ignore.n > 0 || view->gil)
+		argp_error(state,
+			   "--by torch shows passes of modules, not samples: only --pid, --since and --until select");
+	if (is_process &&
+	    (view->live_s > 0 || view->since.type != VIEW_TIME_NONE || view->until.type != VIEW_TIME_NONE))
+		argp_error(state,
+			   "--by torch shows the rows that process %s has now: leave -d, --since and --until out",
+			   options->recording);
+}
+
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
 	struct options *options = state->input;
@@ -97,7 +116,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case OPTION_BY:
 		options->report.by = cli_parse_word(state, argument, "--by", report_by_names, REPORT_N_BY);
-		options->view.label = options->report.by >= REPORT_BY_STEP ? report_by_names[options->report.by] : NULL;
+		options->view.label = options->report.by >= REPORT_BY_STEP && options->report.by <= REPORT_BY_PHASE
+					      ? report_by_names[options->report.by]
+					      : NULL;
 		return 0;
 	case OPTION_CALLERS:
 		cli_parse_name(state, argument, &options->callers);
@@ -128,6 +149,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 			argp_error(state, "--callers and --callees are of functions: leave --by out");
 		if (options->timeline)
 			check_timeline(state, options);
+		if (options->report.by == REPORT_BY_TORCH)
+			check_torch(state, options);
 		return 0;
 	default:
 		return view_parse(key, argument, state, &options->view);
@@ -150,6 +173,7 @@ static const struct argp argp = {
 	       "  probing report --by thread --json\n"
 	       "  probing report --by wait\n"
 	       "  probing report --by step -n 5\n"
+	       "  probing report --by torch 4242\n"
 	       "  probing report --timeline --since 14:05 --until 14:10\n"
 	       "  probing report --function Trainer.step --threads='loader-*'\n",
 };
@@ -228,6 +252,11 @@ static int run_report(int argc, char **argv)
 		view_done(&options.view);
 		return status;
 	}
+	if (options.report.by == REPORT_BY_TORCH) {
+		status = torch_modules_print(options.recording, &options.view, &options.report);
+		view_done(&options.view);
+		return status;
+	}
 	status = view_open(options.recording, &options.view, &db, &profile);
 	if (status == EXIT_OK && view_held(&options.view, db, &held))
 		options.report.held = &held;
@@ -238,6 +267,8 @@ static int run_report(int argc, char **argv)
 	if (status == EXIT_OK)
 		status = output_write("-", 0, write_report, fail_report,
 				      &(struct writing){ profile, &options, file_of(&options) });
+	if (status == EXIT_OK && options.report.by == REPORT_BY_MODULE && torch_modules_are_there(db))
+		cli_say("--by torch shows the modules of torch\n");
 	view_done(&options.view);
 	glob_list_done(&options.callers);
 	glob_list_done(&options.callees);

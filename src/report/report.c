@@ -16,11 +16,11 @@
 enum { LONGEST_WAITS = 10 }; /* below the functions */
 
 const char *const report_by_names[REPORT_N_BY] = { "function", "line", "module", "thread", "process",
-						   "wait",     "step", "span",   "phase" };
+						   "wait",     "step", "span",   "phase",  "torch" };
 
 /* Headings of the name column. */
 static const char *const heads[REPORT_N_BY] = { "function", "function", "module", "thread", "process",
-						"",         "step",     "span",   "phase" };
+						"",         "step",     "span",   "phase",  "" };
 
 static frame_order *const orders[REPORT_N_BY] = { order_by_function, order_by_line, order_by_module };
 

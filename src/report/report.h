@@ -9,6 +9,7 @@
 #include "base/glob_list.h"
 #include "src/profile/profile.h"
 #include "src/report/gpu.h"
+#include "src/report/torch.h"
 
 /* How much time held the GIL, and how much collected garbage; nanoseconds, or samples. */
 struct held_time {
@@ -33,6 +34,7 @@ enum report_by {
 	REPORT_BY_STEP, /* these three: by the profile's labels */
 	REPORT_BY_SPAN,
 	REPORT_BY_PHASE,
+	REPORT_BY_TORCH, /* not of a profile: torch.h */
 	REPORT_N_BY
 };
 extern const char *const report_by_names[REPORT_N_BY]; /* "function"... */

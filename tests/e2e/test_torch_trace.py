@@ -119,6 +119,27 @@ class Resnet(TorchCase):
             self.assertAlmostEqual(total, whole, delta=total * 0.001)
             self.assertEqual(68, len([row for row in rows if row[1] != "CrossEntropyLoss" and row[2] == stage]))
 
+    def test_report(self):
+        """report --by torch of the running process: all modules, whose self times add up to the model's time."""
+        done = p.probing("report", self.pid, "--by", "torch", "--json", "-n", "100", check=p.OK, env=self.environment())
+        report = json.loads(done.stdout)
+        rows = {row["name"]: row for row in report["rows"]}
+        modules = [row for row in report["rows"] if row["sort"] == "module"]
+        self.assertEqual((68, 4, 0), (len(modules), report["steps"], report["left_out"]))
+        self.assertEqual({"SGD": "optimizer", "DataLoader": "data"}, {row["name"]: row["sort"] for row in rows.values()
+                                                                     if row["sort"] != "module"})
+        self.assertEqual(["layer3.0", "layer3", "ResNet", None], [rows[name]["parent"] for name in (
+            "layer3.0.conv2", "layer3.0", "layer3", "ResNet")])
+        for stage in ("forward", "backward"):
+            whole = rows["ResNet"][stage]["total"]
+            self.assertAlmostEqual(whole, sum(row[stage]["self"] for row in modules), delta=whole * 0.01)
+        self.assertLess(sum(row["total_share"] for row in rows.values() if row["parent"] is None), 100.1)
+        text = p.probing("report", self.pid, "--by", "torch", check=p.OK, env=self.environment()).stdout
+        self.assertRegex(text, r"(?m)^ *[\d.]+ .* 4 +ResNet$")
+        self.assertRegex(text, r"(?m)   layer3 \(Sequential\)$")
+        self.assertRegex(text, r"(?m)\[optimizer\] SGD$")
+        self.assertRegex(text, r"\(48 more\)\n$")
+
     def test_columns(self):
         row = self.sql(self.pid, "SELECT typeof(timestamp), step, seq, stage, allocated, time_offset > 0, duration_ms / duration, local_step, "
                        "global_step, rank FROM torch_trace WHERE module = 'SGD' AND step = 1")[0]
@@ -144,6 +165,76 @@ class Imported(TorchCase):
         done = subprocess.run([p.DEBIAN_PYTHON, "-c", LOOKS_FIRST], text=True, capture_output=True, timeout=60,
                               env=self.environment(PROBING="1", PROBING_TORCH_PROFILING="on"))
         self.assertEqual("True False False\n", done.stdout, done.stderr)
+
+
+NESTED = """
+import time, torch
+def wait(seconds):
+    time.sleep(seconds)
+def burn(seconds):
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
+class Leaf(torch.nn.Module):
+    def __init__(self, work, seconds):
+        super().__init__()
+        self.work, self.seconds, self.weight = work, seconds, torch.nn.Parameter(torch.ones(1))
+    def forward(self, x):
+        self.work(self.seconds)
+        return x * self.weight
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = Leaf(wait, 0.02), Leaf(wait, 0.04)
+    def forward(self, x):
+        time.sleep(0.03)
+        return self.second(self.first(x))
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.block, self.head = Block(), Leaf(burn, 0.1)
+    def forward(self, x):
+        return self.head(self.block(x))
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(10):
+    optimizer.zero_grad()
+    net(torch.ones(2, requires_grad=True)).sum().backward()
+    optimizer.step()
+"""
+
+
+class Recorded(TorchCase):
+    """A recording of modules within modules, whose times are known."""
+
+    def setUp(self):
+        super().setUp()
+        self.file = os.path.join(self.folder, "nested.db")
+        script = self.write("nested.py", NESTED)
+        p.probing("record", "-q", "-F", "200", "-o", self.file, "--", p.DEBIAN_PYTHON, script, check=p.OK,
+                  env=self.environment(PROBING="1", PROBING_TORCH_PROFILING="on", OMP_NUM_THREADS="1"))
+
+    def test_recording(self):
+        report = json.loads(p.probing("report", "--by", "torch", "--json", self.file, check=p.OK).stdout)
+        rows = {row["name"]: row for row in report["rows"]}
+        self.assertEqual(["Net", "block", "block.first", "block.second", "head", "SGD"], sorted(rows, key=lambda name: (
+            rows[name]["sort"], name)))
+        for name, self_ms, total_ms in (("Net", 0, 1900), ("block", 300, 900), ("block.first", 200, 200), ("block.second", 400, 400),
+                                        ("head", 1000, 1000)):
+            row = rows[name]
+            self.assertEqual((10, 10), (row["calls"], row["backward"]["calls"]))
+            self.assertGreaterEqual(row["forward"]["total"] / 1e6, total_ms)
+            self.assertGreaterEqual(row["forward"]["self"] / 1e6, self_ms)
+            inner = sum(one["total"] for one in rows.values() if one["parent"] == name)
+            self.assertAlmostEqual(row["total"], row["self"] + inner, delta=row["total"] * 0.01)
+        self.assertLess(rows["Net"]["self_share"], 10)
+        self.assertGreater(rows["Net"]["total_share"], 90)
+        some = p.probing("report", "--by", "torch", "--until", "2020-01-01 00:00", self.file, check=p.NO_INPUT)
+        self.assertIn("no passes of torch's modules", some.stderr)
+        none = p.probing("report", "--by", "torch", os.getpid(), check=p.NO_INPUT)
+        self.assertIn("'probing config %d probing.torch.profiling=on'" % os.getpid(), none.stderr)
+        self.assertIn("only --pid, --since and --until", p.probing("report", "--by", "torch", "--gil", self.file, check=p.USAGE).stderr)
+        self.assertIn("--by torch shows the modules of torch", p.probing("report", "--by", "module", self.file, check=p.OK).stderr)
 
 
 class Injected(TorchCase):
