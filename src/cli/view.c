@@ -234,9 +234,10 @@ static int fail_load(sqlite3 *db, const char *path, const struct view *view, int
 	if (error == -ENODATA)
 		return cli_fail(EXIT_BAD_DATA, "%s has no GIL data: an older probing recorded it", path);
 	if (error == -ENOTSUP)
-		return cli_fail(EXIT_BAD_DATA,
-				"samples of %s have no steps and spans: an older probing recorded or exported it",
-				path);
+		return cli_fail(
+			EXIT_BAD_DATA,
+			"samples of %s have no steps, spans and modules of torch: an older probing recorded or exported it",
+			path);
 	if (error == -EINVAL)
 		return cli_fail(EXIT_BAD_DATA,
 				"--where is not a condition on samples: %s; 'probing tables sample' lists the columns",
@@ -284,7 +285,7 @@ static int open_file(const char *file, const char *path, const struct view *view
 		profile_drop_weights(profile);
 	if (view->full_paths)
 		profile_show_full_paths(profile);
-	if (view_filter(profile, view) < 0)
+	if (view_filter(profile, view) < 0 || (view->label_none && profile_put_labels(profile, view->label_none) < 0))
 		return cli_fail(EXIT_FAILED, "not enough memory");
 	if (profile_is_empty(profile))
 		return cli_fail(EXIT_NO_INPUT, "no samples in %s match the filter", path);

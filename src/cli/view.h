@@ -41,7 +41,10 @@ struct view {
 	double min_share;
 	bool counts;       /* numbers of samples instead of weights */
 	bool can_split;    /* whether it can: set before parsing */
-	const char *label; /* step, span or phase: totals are split by it; NULL: they are not. Set before opening */
+	const char *label; /* SQL of a column of sample: totals are split by it; NULL: they are not. Set before opening */
+	/* Values of the label become the outermost frames of stacks, and this one where there is none; NULL: they do not. */
+	const char *label_none;
+	const char *by;    /* the label in a word, for the title; NULL: none */
 	bool with_samples; /* load single samples, too, if there are any: set before opening */
 };
 

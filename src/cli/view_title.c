@@ -52,6 +52,7 @@ static void put_parts(const struct view *view, sqlite3 *db, struct writing *writ
 	put_words(writing, "through module", &view->modules);
 	put_words(writing, "without", &view->ignore);
 	put_text(writing, "", view->gil ? "GIL held" : NULL);
+	put_text(writing, "by ", view->by);
 	put_text(writing, "", view->no_native ? "Python frames alone" : NULL);
 }
 

@@ -18,7 +18,7 @@
  *    taken as the thread left the CPU have them, and one wait must be one stack. A wait of
  *    unknown kind keeps them as its only explanation.
  *
- * A stack that folding would empty keeps its innermost function.
+ * A stack that folding would empty keeps its innermost function. A label remains whatever is below it.
  *
  * The caller can filter the rest: from a certain function on, or
  * Python alone, with its waits. That may leave nothing.
@@ -266,7 +266,7 @@ size_t profile_path(const struct profile *profile, int32_t stack, bool show_inte
 {
 	struct place scratch[SCRATCH_PLACES], *places = scratch;
 	CLEANUP(freep) struct place *heap = NULL;
-	size_t n, n_path = 0, room = N_ELEMENTS(scratch);
+	size_t n, n_path = 0, label, room = N_ELEMENTS(scratch);
 
 	if (stack < 0 || (size_t)stack >= profile->n_stacks)
 		return 0;
@@ -281,11 +281,13 @@ size_t profile_path(const struct profile *profile, int32_t stack, bool show_inte
 	}
 	expand(profile, stack, places, n, room);
 	n = MIN(n, room);
+	label = n > 1 && frame_of(profile, &places[0])->is_label;
 	if (!show_interpreter)
-		fold(profile, places, n);
-	choose(profile, places, n);
+		fold(profile, places + label, n - label);
+	choose(profile, places + label, n - label);
 	for (size_t i = 0; i < n && n_path < max; i++)
 		if (!places[i].hidden)
 			path[n_path++] = places[i].frame;
-	return n_path;
+	/* Nothing is below the label. */
+	return label && n_path == 1 && path[0] == places[0].frame ? 0 : n_path;
 }

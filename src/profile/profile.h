@@ -26,6 +26,7 @@ struct profile_frame {
 	enum frame_kind kind;
 	enum frame_role role;
 	bool is_eval;
+	bool is_label;                         /* of a label, profile_put_labels(): the outermost one of a stack */
 	bool has_address;                      /* native: in its module's own address space */
 	const char *name;                      /* never NULL */
 	const char *symbol;                    /* linkage name, NULL: the same */
@@ -140,6 +141,13 @@ bool profile_weights_differ(const struct profile *profile);
  * too.
  */
 void profile_drop_weights(struct profile *profile);
+
+/*
+ * profile_put_labels - make the labels of totals the outermost frames of their stacks, and leave no labels. A stack that has
+ * several labels becomes several. Time that was not sampled has none.
+ * @none: of totals without a label; copied. Errors: -ENOMEM; -EOVERFLOW more than 2^31 stacks.
+ */
+int profile_put_labels(struct profile *profile, const char *none);
 
 /* The row of a thread, NULL: there is none. */
 const struct profile_thread *profile_find_thread(const struct profile *profile, int32_t pid, int32_t tid);

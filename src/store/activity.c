@@ -21,14 +21,16 @@
 
 enum { MAX_ROWS = 1 << 24, MAX_POSITIONS = 64, MAX_OPEN = 256 };
 
-/* A row of steps or spans. */
+enum kind { STEPS, SPANS, PASSES };
+
+/* A row of steps, spans or torch_trace. */
 struct row {
-	uint64_t time_ns;
+	uint64_t time_ns; /* of a pass: when it began */
 	int32_t pid, tid; /* tid 0: unknown */
-	int64_t number;   /* step, or span */
+	int64_t number;   /* step, or span; of a pass the name of its stage, plus 1 */
 	uint64_t order;   /* of rows of one time */
 	uint64_t duration_ns;
-	uint32_t name; /* of a span, plus 1 */
+	uint32_t name; /* of a span or a module, plus 1 */
 	bool is_end;   /* of a span */
 };
 
@@ -37,7 +39,7 @@ struct moment {
 	union {
 		int64_t step;
 		struct {
-			uint32_t span, phase; /* names, plus 1; 0: none */
+			uint32_t span, phase; /* names, plus 1; 0: none. Of passes: module and stage */
 		};
 	};
 };
@@ -107,28 +109,29 @@ static int enter_name(struct activity *activity, const char *text, size_t n_text
 
 struct ring {
 	int64_t row_table, pid, offset_ns;
-	int number, tid, name, phase, duration; /* positions of columns; -1: none */
+	int number, tid, name, phase, duration, began; /* positions of columns; -1: none */
 };
 
 struct reading {
 	struct activity *activity;
 	sqlite3 *db;
 	const char *table;
-	bool is_spans;
+	enum kind kind;
 	struct row *rows;
 	size_t n, allocated;
 };
 
-static void note_position(struct ring *ring, bool is_spans, const char *column, int position)
+static void note_position(struct ring *ring, enum kind kind, const char *column, int position)
 {
 	struct {
 		const char *name;
 		int *to;
-	} const columns[] = { { is_spans ? "span" : "step", &ring->number },
+	} const columns[] = { { kind == SPANS ? "span" : "step", &ring->number },
 			      { "tid", &ring->tid },
-			      { "name", &ring->name },
-			      { "phase", &ring->phase },
-			      { "duration_ms", &ring->duration } };
+			      { kind == PASSES ? "module" : "name", &ring->name },
+			      { kind == PASSES ? "stage" : "phase", &ring->phase },
+			      { kind == PASSES ? "host_ms" : "duration_ms", &ring->duration },
+			      { "began", &ring->began } };
 
 	for (size_t i = 0; column && i < N_ELEMENTS(columns); i++)
 		if (sqlite3_stricmp(column, columns[i].name) == 0)
@@ -141,7 +144,7 @@ static int read_ring(struct reading *reading, struct ring *ring)
 	sqlite3_stmt *rows = NULL;
 	int code;
 
-	ring->number = ring->tid = ring->name = ring->phase = ring->duration = -1;
+	ring->number = ring->tid = ring->name = ring->phase = ring->duration = ring->began = -1;
 	code = sqlite3_prepare_v2(reading->db, sql, -1, &rows, NULL);
 	if (code == SQLITE_OK)
 		code = sqlite3_bind_int64(rows, 1, ring->row_table);
@@ -149,7 +152,7 @@ static int read_ring(struct reading *reading, struct ring *ring)
 		int position = sqlite3_column_int(rows, 0);
 
 		if (position >= 0 && position < MAX_POSITIONS)
-			note_position(ring, reading->is_spans, (const char *)sqlite3_column_text(rows, 1), position);
+			note_position(ring, reading->kind, (const char *)sqlite3_column_text(rows, 1), position);
 		code = SQLITE_OK;
 	}
 	sqlite3_finalize(rows);
@@ -168,6 +171,56 @@ static uint64_t duration_of(const struct row_value *value)
 	return value && value->real > 0 && value->real < 1e12 ? (uint64_t)(value->real * 1e6) : 0;
 }
 
+static bool is_thread(const struct row_value *tid)
+{
+	return tid->integer > 0 && tid->integer <= INT32_MAX;
+}
+
+static int new_row(struct reading *reading, struct row **ret)
+{
+	int r;
+
+	if (reading->n == MAX_ROWS)
+		return -E2BIG;
+	r = grow(&reading->rows, reading->n, &reading->allocated, sizeof *reading->rows);
+	if (r >= 0)
+		*ret = &reading->rows[reading->n];
+	return r;
+}
+
+/* A pass of torch's module. Rows of an older probing have no thread. */
+static int add_pass(struct reading *reading, const struct ring *ring, const struct row_block *block)
+{
+	const struct row_value *tid = value_at(block, ring->tid, ROW_INTEGER);
+	const struct row_value *began = value_at(block, ring->began, ROW_REAL);
+	const struct row_value *module = value_at(block, ring->name, ROW_TEXT);
+	const struct row_value *stage = value_at(block, ring->phase, ROW_TEXT);
+	uint32_t stage_name;
+	struct row *row;
+	int r;
+
+	if (!tid || !is_thread(tid) || !began || !(began->real >= 0 && began->real < 1e9) || !module || !stage ||
+	    ring->pid <= 0 || ring->pid > INT32_MAX)
+		return 0;
+	r = new_row(reading, &row);
+	if (r < 0)
+		return r;
+	*row = (struct row){
+		.time_ns = (uint64_t)(began->real * 1e9) + (uint64_t)ring->offset_ns,
+		.pid = (int32_t)ring->pid,
+		.tid = (int32_t)tid->integer,
+		.order = reading->n,
+		.duration_ns = duration_of(value_at(block, ring->duration, ROW_REAL)),
+	};
+	r = enter_name(reading->activity, stage->text, stage->n_text, &stage_name);
+	row->number = stage_name;
+	if (r >= 0)
+		r = enter_name(reading->activity, module->text, module->n_text, &row->name);
+	if (r >= 0)
+		reading->n++;
+	return r;
+}
+
 static int add_row(struct reading *reading, const struct ring *ring, const struct row_block *block)
 {
 	const struct row_value *number = value_at(block, ring->number, ROW_INTEGER);
@@ -177,15 +230,12 @@ static int add_row(struct reading *reading, const struct ring *ring, const struc
 	struct row *row;
 	int r;
 
-	if (!number || (reading->is_spans && (!phase || !tid)) || ring->pid <= 0 || ring->pid > INT32_MAX ||
-	    (tid && (tid->integer <= 0 || tid->integer > INT32_MAX)))
+	if (!number || (reading->kind == SPANS && (!phase || !tid)) || ring->pid <= 0 || ring->pid > INT32_MAX ||
+	    (tid && !is_thread(tid)))
 		return 0;
-	if (reading->n == MAX_ROWS)
-		return -E2BIG;
-	r = grow(&reading->rows, reading->n, &reading->allocated, sizeof *reading->rows);
+	r = new_row(reading, &row);
 	if (r < 0)
 		return r;
-	row = &reading->rows[reading->n];
 	*row = (struct row){
 		.time_ns = block->time_ns + (uint64_t)ring->offset_ns,
 		.pid = (int32_t)ring->pid,
@@ -205,7 +255,9 @@ static int read_block(struct reading *reading, const struct ring *ring, struct r
 
 	r = row_block_open(block, sqlite3_column_blob(row, 3), (size_t)sqlite3_column_bytes(row, 3));
 	while (r >= 0 && (more = row_block_next(block)) != 0)
-		r = more < 0 ? more : add_row(reading, ring, block);
+		r = more < 0                  ? more
+		    : reading->kind == PASSES ? add_pass(reading, ring, block)
+					      : add_row(reading, ring, block);
 	return r;
 }
 
@@ -401,6 +453,101 @@ static int add_begins(struct reading *reading)
 	return r;
 }
 
+/* ---- Passes of torch's modules ---- */
+
+/* By thread and begin. Of passes that begin at once the outer one comes first: its row was written last. */
+static int by_begin(const void *a, const void *b)
+{
+	const struct row *one = a, *other = b;
+
+	if (one->pid != other->pid)
+		return one->pid < other->pid ? -1 : 1;
+	if (one->tid != other->tid)
+		return one->tid < other->tid ? -1 : 1;
+	if (one->time_ns != other->time_ns)
+		return one->time_ns < other->time_ns ? -1 : 1;
+	if (one->duration_ns != other->duration_ns)
+		return one->duration_ns > other->duration_ns ? -1 : 1;
+	return (one->order < other->order) - (one->order > other->order);
+}
+
+/* Passes that a thread is in, by their begin. Deeper ones than MAX_OPEN are not seen. */
+struct open_passes {
+	const struct row *rows[MAX_OPEN];
+	size_t n;
+};
+
+static uint64_t end_of(const struct row *row)
+{
+	return row->time_ns + row->duration_ns;
+}
+
+static int put_moment(struct timeline *line, const struct open_passes *open, uint64_t time_ns)
+{
+	struct moment moment = { .time_ns = time_ns };
+
+	if (open->n > 0) {
+		moment.span = open->rows[open->n - 1]->name;
+		moment.phase = (uint32_t)open->rows[open->n - 1]->number;
+	}
+	return add_moment(line, &moment);
+}
+
+/* End those that have ended at a time, one after the other: the backward passes of two branches may overlap. */
+static int end_passes(struct timeline *line, struct open_passes *open, uint64_t time_ns)
+{
+	int r = 0;
+
+	while (open->n > 0 && r >= 0) {
+		size_t first = open->n - 1;
+		uint64_t end_ns;
+
+		for (size_t i = first; i-- > 0;)
+			if (end_of(open->rows[i]) < end_of(open->rows[first]))
+				first = i;
+		end_ns = end_of(open->rows[first]);
+		if (end_ns > time_ns)
+			break;
+		memmove(&open->rows[first], &open->rows[first + 1], (open->n - first - 1) * sizeof open->rows[0]);
+		open->n--;
+		r = put_moment(line, open, end_ns);
+	}
+	return r;
+}
+
+/* @rows: of one thread, in the order of by_begin(). */
+static int make_line_of_passes(struct timelines *lines, const struct row *rows, size_t n)
+{
+	struct open_passes open = { .n = 0 };
+	struct timeline *line;
+	int r;
+
+	r = get_line(lines, rows[0].pid, rows[0].tid, &line);
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		r = end_passes(line, &open, rows[i].time_ns);
+		if (r < 0 || open.n == MAX_OPEN)
+			continue;
+		open.rows[open.n++] = &rows[i];
+		r = put_moment(line, &open, rows[i].time_ns);
+	}
+	return r < 0 ? r : end_passes(line, &open, UINT64_MAX);
+}
+
+/* Calls @make for the rows of each thread, which lie together. */
+static int make_lines(struct timelines *lines, const struct reading *reading,
+		      int (*make)(struct timelines *lines, const struct row *rows, size_t n))
+{
+	int r = 0;
+
+	for (size_t i = 0, n; i < reading->n && r >= 0; i += n) {
+		for (n = 1; i + n < reading->n && reading->rows[i].pid == reading->rows[i + n].pid &&
+			    reading->rows[i].tid == reading->rows[i + n].tid;)
+			n++;
+		r = make(lines, reading->rows + i, n);
+	}
+	return r;
+}
+
 static int make_spans(struct activity *activity, struct reading *reading)
 {
 	int r;
@@ -408,19 +555,27 @@ static int make_spans(struct activity *activity, struct reading *reading)
 	r = add_begins(reading);
 	if (r >= 0 && reading->n > 0)
 		qsort(reading->rows, reading->n, sizeof *reading->rows, by_thread);
-	for (size_t i = 0, n; i < reading->n && r >= 0; i += n) {
-		for (n = 1; i + n < reading->n && reading->rows[i].pid == reading->rows[i + n].pid &&
-			    reading->rows[i].tid == reading->rows[i + n].tid;)
-			n++;
-		r = make_line(&activity->spans, reading->rows + i, n);
-	}
+	return r < 0 ? r : make_lines(&activity->spans, reading, make_line);
+}
+
+static int load_passes(struct activity *activity, sqlite3 *db)
+{
+	struct reading passes = { .activity = activity, .db = db, .table = "torch_trace", .kind = PASSES };
+	int r;
+
+	r = read_rows(&passes);
+	if (r >= 0 && passes.n > 0)
+		qsort(passes.rows, passes.n, sizeof *passes.rows, by_begin);
+	if (r >= 0)
+		r = make_lines(&activity->spans, &passes, make_line_of_passes);
+	free(passes.rows);
 	return r;
 }
 
 static int load(struct activity *activity, sqlite3 *db)
 {
 	struct reading steps = { .activity = activity, .db = db, .table = "steps" };
-	struct reading spans = { .activity = activity, .db = db, .table = "spans", .is_spans = true };
+	struct reading spans = { .activity = activity, .db = db, .table = "spans", .kind = SPANS };
 	int r;
 
 	r = read_rows(&steps);
@@ -459,19 +614,29 @@ int64_t activity_version(sqlite3 *db)
 	return version;
 }
 
-int activity_load(sqlite3 *db, struct activity **ret)
+static int load_by(int (*loading)(struct activity *activity, sqlite3 *db), sqlite3 *db, struct activity **ret)
 {
 	struct activity *activity = calloc(1, sizeof *activity);
 	int r = activity ? 0 : -ENOMEM;
 
 	if (r >= 0 && has_rows(db))
-		r = load(activity, db);
+		r = loading(activity, db);
 	if (r < 0) {
 		activity_free(activity);
 		return r;
 	}
 	*ret = activity;
 	return 0;
+}
+
+int activity_load(sqlite3 *db, struct activity **ret)
+{
+	return load_by(load, db, ret);
+}
+
+int activity_load_passes(sqlite3 *db, struct activity **ret)
+{
+	return load_by(load_passes, db, ret);
 }
 
 static void lines_done(struct timelines *lines)

@@ -26,6 +26,12 @@ struct doing {
  * negative errno of reading.
  */
 int activity_load(sqlite3 *db, struct activity **ret);
+
+/*
+ * activity_load_passes - the same of the passes of torch's modules (docs/torch.md) in place of spans: of a moment, the span is the
+ * module that began last in the thread and goes on, and the phase is its stage: forward, backward, step, data.
+ */
+int activity_load_passes(sqlite3 *db, struct activity **ret);
 void activity_free(struct activity *activity);
 
 /* A number that differs where rows were added since. */

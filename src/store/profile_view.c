@@ -49,6 +49,16 @@ static int check_where(sqlite3 *db, const char *where)
 	return r;
 }
 
+/* -ENOTSUP: there is no such column. */
+static int check_label(sqlite3 *db, const char *label)
+{
+	char *sql = sqlite3_mprintf("SELECT %s FROM sample LIMIT 0", label);
+	bool is_there = sql && profile_can_ask(db, sql);
+
+	sqlite3_free(sql);
+	return !sql ? -ENOMEM : is_there ? 0 : -ENOTSUP;
+}
+
 static bool is_all(const struct profile_filter *filter)
 {
 	return !filter->has_since && !filter->has_until && !filter->where && !filter->held && !filter->label;
@@ -120,9 +130,9 @@ int profile_view_sql(sqlite3 *db, const struct profile_filter *filter, char **re
 
 	if (filter->held && !profile_can_ask(db, "SELECT gil FROM sample LIMIT 0"))
 		return -ENODATA;
-	if (filter->label && !profile_can_ask(db, "SELECT step, span, phase FROM sample LIMIT 0"))
-		return -ENOTSUP;
-	r = filter->where ? check_where(db, filter->where) : 0;
+	r = filter->label ? check_label(db, filter->label) : 0;
+	if (r >= 0 && filter->where)
+		r = check_where(db, filter->where);
 	if (r < 0)
 		return r;
 	totals = totals_sql(db, filter);

@@ -24,9 +24,9 @@ struct cursor_of_samples {
 	size_t row, n_left;      /* current row, and number of rows left in the block */
 	uint8_t *wanted, *entry; /* 1: row, or dictionary entry, matches */
 	size_t room;
-	sqlite3_stmt *fields; /* selects the tracepoint's row */
-	bool knows_activity;  /* the table's is up to date */
-	int64_t fields_of;    /* number of the current row's sample; 0: none yet */
+	sqlite3_stmt *fields;              /* selects the tracepoint's row */
+	bool knows_activity, knows_passes; /* the table's are up to date */
+	int64_t fields_of;                 /* number of the current row's sample; 0: none yet */
 	char *event;
 };
 
@@ -379,7 +379,7 @@ int series_cursor_filter(sqlite3_vtab_cursor *base, int plan, const char *wants,
 	cursor->is_at_end = false;
 	cursor->is_picky = telling_columns(cursor) != 0;
 	cursor->fields_of = 0;
-	cursor->knows_activity = false;
+	cursor->knows_activity = cursor->knows_passes = false;
 	sqlite3_free(TAKE(cursor->event));
 	if (code == SQLITE_OK)
 		code = series_scan_begin(&cursor->scan, table_of(cursor)->db, &cursor->range, cursor->is_backward,
@@ -440,50 +440,55 @@ static int result_event(struct cursor_of_samples *cursor, sqlite3_context *conte
 	return SQLITE_OK;
 }
 
-static int fail_activity(sqlite3_vtab *base, int error)
+static int fail_activity(sqlite3_vtab *base, int error, bool is_passes)
 {
+	const char *rows = is_passes ? "torch_trace" : "steps and spans";
+	const char *columns = is_passes ? "torch_module and torch_stage" : "step, span and phase";
+
 	if (error == -ENOMEM)
 		return SQLITE_NOMEM;
 	sqlite3_free(base->zErrMsg);
-	base->zErrMsg = sqlite3_mprintf(
-		error == -E2BIG ? "steps and spans have more than 16 million rows: step, span and phase "
-				  "are not known"
-				: "a block of rows of steps or spans is damaged: step, span and phase are "
-				  "not known");
+	base->zErrMsg = error == -E2BIG
+				? sqlite3_mprintf("%s have more than 16 million rows: %s are not known", rows, columns)
+				: sqlite3_mprintf("a block of rows of %s is damaged: %s are not known", rows, columns);
 	return SQLITE_ERROR;
 }
 
-/* Read the rows of steps and spans, unless that was done and no row came since. */
-static int know_activity(struct cursor_of_samples *cursor)
+/* Read the rows of steps and spans, or of passes, unless that was done and no row came since. */
+static int know(struct series_table *table, bool is_passes, bool *ret_known)
 {
-	struct series_table *table = table_of(cursor);
+	struct activity **activity = is_passes ? &table->passes : &table->activity;
+	int64_t *known = is_passes ? &table->passes_version : &table->activity_version;
 	int64_t version = activity_version(table->db);
 	int r;
 
-	if (!table->activity || table->activity_version != version) {
-		activity_free(TAKE(table->activity));
-		r = activity_load(table->db, &table->activity);
+	if (!*activity || *known != version) {
+		activity_free(TAKE(*activity));
+		r = is_passes ? activity_load_passes(table->db, activity) : activity_load(table->db, activity);
 		if (r < 0)
-			return fail_activity(&table->base, r);
-		table->activity_version = version;
+			return fail_activity(&table->base, r, is_passes);
+		*known = version;
 	}
-	cursor->knows_activity = true;
+	*ret_known = true;
 	return SQLITE_OK;
 }
 
 static int result_doing(struct cursor_of_samples *cursor, sqlite3_context *context, int column)
 {
 	const struct block *block = &cursor->scan.block;
+	struct series_table *table = table_of(cursor);
 	uint64_t thread = block->values[BLOCK_THREAD][cursor->row];
+	bool is_passes = column == SAMPLE_TORCH_MODULE || column == SAMPLE_TORCH_STAGE;
+	bool *is_known = is_passes ? &cursor->knows_passes : &cursor->knows_activity;
 	struct doing doing;
-	int code = cursor->knows_activity ? SQLITE_OK : know_activity(cursor);
+	int code = *is_known ? SQLITE_OK : know(table, is_passes, is_known);
 	const char *text;
 
 	if (code != SQLITE_OK)
 		return code;
-	activity_find(table_of(cursor)->activity, (int64_t)block->pids[thread], (int64_t)block->tids[thread],
-		      block->values[BLOCK_TIME][cursor->row], &doing);
-	text = column == SAMPLE_SPAN ? doing.span : doing.phase;
+	activity_find(is_passes ? table->passes : table->activity, (int64_t)block->pids[thread],
+		      (int64_t)block->tids[thread], block->values[BLOCK_TIME][cursor->row], &doing);
+	text = column == SAMPLE_SPAN || column == SAMPLE_TORCH_MODULE ? doing.span : doing.phase;
 	if (column == SAMPLE_STEP && doing.has_step)
 		sqlite3_result_int64(context, doing.step);
 	else if (column != SAMPLE_STEP && text)
@@ -529,6 +534,8 @@ int series_cursor_column(sqlite3_vtab_cursor *base, sqlite3_context *context, in
 	case SAMPLE_STEP:
 	case SAMPLE_SPAN:
 	case SAMPLE_PHASE:
+	case SAMPLE_TORCH_MODULE:
+	case SAMPLE_TORCH_STAGE:
 		return result_doing(cursor, context, column);
 	default:
 		if (column >= SAMPLE_N_COLUMNS)

@@ -38,6 +38,8 @@ static const unsigned needs[SAMPLE_N_COLUMNS] = {
 	[SAMPLE_STEP] = NEEDS_MOMENT,
 	[SAMPLE_SPAN] = NEEDS_MOMENT,
 	[SAMPLE_PHASE] = NEEDS_MOMENT,
+	[SAMPLE_TORCH_MODULE] = NEEDS_MOMENT,
+	[SAMPLE_TORCH_STAGE] = NEEDS_MOMENT,
 };
 
 /* ---- Connect ---- */
@@ -99,6 +101,7 @@ static int disconnect(sqlite3_vtab *base)
 
 	series_fields_done(&table->fields);
 	activity_free(table->activity);
+	activity_free(table->passes);
 	sqlite3_free(table);
 	return SQLITE_OK;
 }

@@ -24,6 +24,8 @@ enum sample_column {
 	SAMPLE_STEP,
 	SAMPLE_SPAN,
 	SAMPLE_PHASE,
+	SAMPLE_TORCH_MODULE,
+	SAMPLE_TORCH_STAGE,
 	SAMPLE_N_COLUMNS /* a tracepoint's follow */
 };
 
@@ -61,6 +63,9 @@ struct series_table {
 	/* For step, span and phase; NULL: not read yet. */
 	struct activity *activity;
 	int64_t activity_version;
+	/* For torch_module and torch_stage, likewise. */
+	struct activity *passes;
+	int64_t passes_version;
 };
 
 /* How many samples there are, roughly; at least 1. */

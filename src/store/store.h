@@ -448,14 +448,14 @@ struct profile_filter {
 	bool has_since, has_until;
 	double since, until; /* seconds since 1970; since <= timestamp < until */
 	const char *where;   /* SQL over the columns of `sample`; NULL: any */
-	const char *label;   /* totals have the value of this column of `sample`; NULL: they are not split */
+	const char *label;   /* SQL of a column of `sample`, whose value totals have; NULL: they are not split */
 	bool held;           /* the thread held the GIL */
 	bool with_samples;   /* samples one by one, too */
 };
 
 /*
  * profile_load_view - the same for samples that pass a filter: their totals, and themselves if requested.
- * Errors: also -ENODATA, the file has no GIL states; -ENOTSUP, samples have no step, span and phase; -EINVAL, where is
+ * Errors: also -ENODATA, the file has no GIL states; -ENOTSUP, samples have no such label; -EINVAL, where is
  * no condition over `sample`, or fails: sqlite3_errmsg() has the reason.
  */
 int profile_load_view(sqlite3 *db, const struct profile_filter *filter, struct profile **ret);

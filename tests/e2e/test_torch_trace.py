@@ -189,12 +189,23 @@ class Block(torch.nn.Module):
     def forward(self, x):
         time.sleep(0.03)
         return self.second(self.first(x))
+class Slow(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        return x + 1
+    @staticmethod
+    def backward(context, gradient):
+        burn(0.05)
+        return gradient
+class Tail(torch.nn.Module):
+    def forward(self, x):
+        return Slow.apply(x)
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.block, self.head = Block(), Leaf(burn, 0.1)
+        self.block, self.head, self.tail = Block(), Leaf(burn, 0.1), Tail()
     def forward(self, x):
-        return self.head(self.block(x))
+        return self.tail(self.head(self.block(x)))
 net = Net()
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 for i in range(10):
@@ -206,10 +217,21 @@ for i in range(10):
 
 class Recorded(TorchCase):
     """A recording of modules within modules, whose times are known."""
+    file = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.kept = tempfile.mkdtemp()
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.kept)
 
     def setUp(self):
         super().setUp()
-        self.file = os.path.join(self.folder, "nested.db")
+        if self.file is not None:
+            return
+        type(self).file = os.path.join(self.kept, "nested.db")
         script = self.write("nested.py", NESTED)
         p.probing("record", "-q", "-F", "200", "-o", self.file, "--", p.DEBIAN_PYTHON, script, check=p.OK,
                   env=self.environment(PROBING="1", PROBING_TORCH_PROFILING="on", OMP_NUM_THREADS="1"))
@@ -217,7 +239,7 @@ class Recorded(TorchCase):
     def test_recording(self):
         report = json.loads(p.probing("report", "--by", "torch", "--json", self.file, check=p.OK).stdout)
         rows = {row["name"]: row for row in report["rows"]}
-        self.assertEqual(["Net", "block", "block.first", "block.second", "head", "SGD"], sorted(rows, key=lambda name: (
+        self.assertEqual(["Net", "block", "block.first", "block.second", "head", "tail", "SGD"], sorted(rows, key=lambda name: (
             rows[name]["sort"], name)))
         for name, self_ms, total_ms in (("Net", 0, 1900), ("block", 300, 900), ("block.first", 200, 200), ("block.second", 400, 400),
                                         ("head", 1000, 1000)):
@@ -227,6 +249,7 @@ class Recorded(TorchCase):
             self.assertGreaterEqual(row["forward"]["self"] / 1e6, self_ms)
             inner = sum(one["total"] for one in rows.values() if one["parent"] == name)
             self.assertAlmostEqual(row["total"], row["self"] + inner, delta=row["total"] * 0.01)
+        self.assertGreaterEqual(rows["tail"]["backward"]["self"] / 1e6, 500)
         self.assertLess(rows["Net"]["self_share"], 10)
         self.assertGreater(rows["Net"]["total_share"], 90)
         some = p.probing("report", "--by", "torch", "--until", "2020-01-01 00:00", self.file, check=p.NO_INPUT)
@@ -235,6 +258,33 @@ class Recorded(TorchCase):
         self.assertIn("'probing config %d probing.torch.profiling=on'" % os.getpid(), none.stderr)
         self.assertIn("only --pid, --since and --until", p.probing("report", "--by", "torch", "--gil", self.file, check=p.USAGE).stderr)
         self.assertIn("--by torch shows the modules of torch", p.probing("report", "--by", "module", self.file, check=p.OK).stderr)
+
+
+    def test_samples_below_modules(self):
+        """Stacks of a function are below the module that calls it, forward and backward, in the share of its time."""
+        folded = p.probing("flamegraph", self.file, "--by", "torch", "--format", "folded", "--no-native", "-o", "-", check=p.OK).stdout
+        burnt = {}
+        for line in folded.splitlines():
+            stack, weight = line.rsplit(" ", 1)
+            if "burn (nested.py)" in stack:
+                group = stack.split(";")[0]
+                burnt[group] = burnt.get(group, 0) + int(weight)
+        whole = sum(burnt.values())
+        self.assertGreater(burnt["head forward"], 0)
+        self.assertAlmostEqual(whole, burnt["head forward"] + burnt["tail backward"], delta=0.05 * whole)
+        self.assertAlmostEqual(2 / 3, burnt["head forward"] / whole, delta=0.12)  # 100 ms and 50 ms, of which the CPU may be taken
+        self.assertIn("[no torch module];", folded)
+        sums = {(module, stage): ms for module, stage, ms in (row.values() for row in json.loads(p.probing(
+            "sql", self.file, "SELECT torch_module, torch_stage, sum(weight) FROM sample_function WHERE tid = pid GROUP BY 1, 2", "-f", "json",
+            check=p.OK).stdout))}
+        self.assertGreaterEqual(sums["head", "forward"], burnt["head forward"])
+        self.assertGreaterEqual(sums["tail", "backward"], burnt["tail backward"])
+        self.assertLess(sums.get(("block.second", "forward"), 0), 0.1 * sums["head", "forward"])  # it sleeps
+        self.assertEqual(json.loads(p.probing("sql", self.file, "SELECT sum(weight) AS w FROM sample WHERE tid = pid", "-f", "json",
+                                              check=p.OK).stdout)[0]["w"], sum(sums.values()))
+        through = p.probing("flamegraph", self.file, "--by", "torch", "--function", "Leaf.forward", "--format", "folded", "-o", "-", check=p.OK)
+        self.assertRegex(through.stdout, r"(?m)^head forward;Leaf\.forward \(nested\.py\);burn \(nested\.py\)")
+        self.assertIn("does not group", p.probing("flamegraph", self.file, "--by", "torch", "-f", "gecko", "-o", "-", check=p.USAGE).stderr)
 
 
 class Injected(TorchCase):

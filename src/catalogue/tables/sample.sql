@@ -16,5 +16,7 @@ CREATE VIRTUAL TABLE sample(
   idle      INTEGER NOT NULL,             -- 1: the thread waited; 0: it ran, or was ready to run
   step      INTEGER,                      -- probing.step() that the thread was in, else its process; NULL: none. Of the rows in row_block, as are:
   span      TEXT,                         -- innermost open probing.span() of the thread; NULL: none
-  phase     TEXT                          -- outermost open one: of the thread, or, if it never has any, of the thread that calls step(); NULL: none
+  phase     TEXT,                         -- outermost open one: of the thread, or, if it never has any, of the thread that calls step(); NULL: none
+  torch_module TEXT,                      -- innermost module, optimizer or data loader of torch_trace whose pass the thread was in: layer3.0.conv2; NULL: none
+  torch_stage TEXT                        -- of that pass: forward | backward | step | data; NULL: none
 );
