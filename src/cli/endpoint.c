@@ -89,6 +89,14 @@ int endpoint_forbid_files(void *data, int action, const char *name, const char *
 	return action == SQLITE_ATTACH && (!name || strcmp(name, ":memory:") != 0) ? SQLITE_DENY : SQLITE_OK;
 }
 
+void endpoint_forbid_attach(struct endpoint *endpoint)
+{
+	if (endpoint->store)
+		sqlite3_set_authorizer(endpoint->db, endpoint_forbid_files, NULL);
+	else if (!endpoint->multi_db && !endpoint->live)
+		store_forbid_attach(endpoint->db);
+}
+
 static int open_many(const char *const *paths, size_t n, struct endpoint *to)
 {
 	size_t failed;

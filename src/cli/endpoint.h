@@ -34,6 +34,9 @@ void endpoint_close(struct endpoint *endpoint);
  */
 int endpoint_forbid_files(void *data, int action, const char *name, const char *b, const char *c, const char *d);
 
+/* endpoint_forbid_attach - let statements open no other file. Of a process, and of several recordings, they never do. */
+void endpoint_forbid_attach(struct endpoint *endpoint);
+
 /* endpoint_finish - close it, also a changed one, and report errors. Returns an exit status. */
 int endpoint_finish(struct endpoint *endpoint, int status);
 

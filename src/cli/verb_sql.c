@@ -24,12 +24,14 @@ enum {
 	OPTION_TIMEOUT,
 	OPTION_LIMIT,
 	OPTION_NO_HEADER,
+	OPTION_NO_ATTACH,
 };
 
 struct options {
 	char **arguments; /* of main(): large enough for all of them */
 	size_t n_arguments;
 	struct sql_rules rules;
+	bool no_attach;
 	double timeout_s; /* 0: none */
 	const char *sql;  /* NULL: not given */
 };
@@ -41,6 +43,7 @@ static const struct argp_option option_list[] = {
 	{ "limit", OPTION_LIMIT, "ROWS", 0, "Print at most ROWS rows of each result, and report if there are more", 0 },
 	{ "timeout", OPTION_TIMEOUT, "TIME", 0, "Cancel statements that take longer (default: no limit)", 0 },
 	{ "write", OPTION_WRITE, NULL, 0, "Allow statements to change the recording (default: read-only)", 0 },
+	{ "no-attach", OPTION_NO_ATTACH, NULL, 0, "Refuse to attach other files (default: attach for reading)", 0 },
 	{ 0 },
 };
 
@@ -81,6 +84,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case OPTION_WRITE:
 		options->rules.may_write = true;
+		return 0;
+	case OPTION_NO_ATTACH:
+		options->no_attach = true;
 		return 0;
 	case ARGP_KEY_ARG:
 		options->arguments[options->n_arguments++] = argument;
@@ -241,6 +247,8 @@ static int run_sql(int argc, char **argv)
 	status = endpoint_open((const char *const *)arguments, options.n_arguments, options.rules.may_write, &endpoint);
 	if (status != EXIT_OK)
 		return status;
+	if (options.no_attach)
+		endpoint_forbid_attach(&endpoint);
 	if (options.sql)
 		status = run_text(&endpoint, options.sql, &options);
 	else if (isatty(STDIN_FILENO))

@@ -390,6 +390,7 @@ int store_check_schema(sqlite3 *db);
  * Without it, it attaches none but in memory.
  */
 void store_permit_attach(sqlite3 *db);
+void store_forbid_attach(sqlite3 *db); /* from then on */
 
 /*
  * store_on_notice - set the receiver of notices: a file of another user beside a recording is ignored,

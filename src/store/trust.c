@@ -204,3 +204,8 @@ void store_permit_attach(sqlite3 *db)
 
 	sqlite3_set_authorizer(db, permit_reading, &any_file);
 }
+
+void store_forbid_attach(sqlite3 *db)
+{
+	sqlite3_set_authorizer(db, permit_reading, NULL);
+}

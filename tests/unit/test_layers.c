@@ -65,6 +65,8 @@ static const struct layer {
 
 	{ "src/doctor", { "base", "unwind/cpython", "src/capture" } },
 
+	{ "src/serve", { "base" } },
+
 	{ "src/extension", { "base", "src/store", "src/sql" } },
 
 	{ "src/probes", { "base", "src/config" } },
@@ -75,7 +77,7 @@ static const struct layer {
 	    "src/capture",   "src/store",     "src/sql",       "src/export",     "src/report",    "src/pipeline",
 	    "src/backtrace", "src/doctor",    "src/top",       "src/live",       "src/archive",   "src/import",
 	    "src/compare",   "src/inject",    "src/agent",     "src/prompt",     "src/config",    "src/probes",
-	    "src/ring",      "src/catalogue", "src/cluster",   "src/rows",       "src/metrics" } },
+	    "src/ring",      "src/catalogue", "src/cluster",   "src/rows",       "src/metrics",   "src/serve" } },
 };
 
 /* Folders of sources: each belongs to a layer. */

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: MIT */
+/* answers.c - see answers.h. */
+#include "src/serve/answers.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/util.h"
+#include "src/serve/command.h"
+
+enum {
+	MAX_SENTENCE = 1024,
+	DEFAULT_SECONDS = 5,
+	MAX_SECONDS = 60,
+	PICTURE_SECONDS = 60,
+	SHORT_SECONDS = 20,
+	GRACE_S = 2
+};
+
+extern const char page_html[], page_css[], page_js[];
+
+/* ---- Answers ---- */
+
+static void answer_document(struct answer *ret, struct json *json)
+{
+	FILE *out = open_memstream(&ret->body, &ret->n_body);
+	int r = out ? to_json_finish(json, out) : -ENOMEM;
+
+	if (out && fclose(out) != 0)
+		r = -ENOMEM;
+	ret->type = "application/json";
+	if (r < 0)
+		ret->status = MHD_HTTP_INTERNAL_SERVER_ERROR;
+}
+
+void answer_fail(struct answer *ret, unsigned status, const char *format, ...)
+{
+	CLEANUP(freep) char *sentence = NULL;
+	struct json json;
+	va_list list;
+	int n;
+
+	va_start(list, format);
+	n = vasprintf(&sentence, format, list);
+	va_end(list);
+	free(ret->body);
+	*ret = (struct answer){ .status = status };
+	to_json_keep(NULL, &json);
+	to_json_object(&json);
+	to_json_put_string(&json, "error", n < 0 ? "not enough memory" : sentence);
+	to_json_object_end(&json);
+	answer_document(ret, &json);
+	to_json_done(&json);
+}
+
+static void answer_fixed(struct answer *ret, const char *type, const char *text)
+{
+	*ret = (struct answer){ .status = MHD_HTTP_OK, .type = type, .fixed = text };
+}
+
+/* ---- Verbs ---- */
+
+/* The first line of what a verb said, without its prefix. */
+static const char *first_sentence(char *error)
+{
+	static const char prefix[] = "probing: ";
+
+	error[strcspn(error, "\n")] = '\0';
+	return strncmp(error, prefix, strlen(prefix)) == 0 ? error + strlen(prefix) : error;
+}
+
+static unsigned http_status(int exit_status)
+{
+	switch (exit_status) {
+	case 64: /* enum exit_status of src/cli/cli.h */
+	case 65:
+		return MHD_HTTP_BAD_REQUEST;
+	case 66:
+		return MHD_HTTP_NOT_FOUND;
+	case 77:
+		return MHD_HTTP_FORBIDDEN;
+	default:
+		return MHD_HTTP_INTERNAL_SERVER_ERROR;
+	}
+}
+
+static void put_note(struct answer *ret, const char *sentence)
+{
+	snprintf(ret->note, sizeof ret->note, "%.*s", ANSWER_NOTE_BYTES - 1, sentence);
+	for (char *c = ret->note; *c; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+}
+
+/* A verb that ends itself at its limit is as late as one that is stopped. */
+static bool judge(struct command_result *result, double seconds, double took, struct answer *ret)
+{
+	const char *sentence = first_sentence(result->error);
+
+	if (result->is_late || (result->status == 1 && took >= seconds))
+		answer_fail(ret, MHD_HTTP_GATEWAY_TIMEOUT, "it took longer than %g s, and was stopped", seconds);
+	else if (result->is_too_long)
+		answer_fail(ret, HTTP_TOO_LARGE, "the answer is longer than %d MiB: ask for less",
+			    COMMAND_MAX_OUTPUT >> 20);
+	else if (result->status != 0)
+		answer_fail(ret, http_status(result->status), "%s", sentence[0] ? sentence : "probing failed");
+	else {
+		*ret = (struct answer){ .status = MHD_HTTP_OK, .body = TAKE(result->out), .n_body = result->n_out };
+		put_note(ret, sentence);
+		return true;
+	}
+	return false;
+}
+
+bool request_run(const struct request *request, const char *const *words, double seconds, struct answer *ret)
+{
+	struct command_result result;
+	uint64_t start_ns = monotonic_ns();
+	bool is_good = false;
+	int r;
+
+	if (sem_trywait(request->commands) < 0) {
+		answer_fail(ret, MHD_HTTP_SERVICE_UNAVAILABLE, "too many requests are being answered: ask again");
+		return false;
+	}
+	r = command_run(words, request->body, request->n_body, seconds + GRACE_S, request->stop, &result);
+	sem_post(request->commands);
+	if (r == -ECANCELED)
+		answer_fail(ret, MHD_HTTP_SERVICE_UNAVAILABLE, "probing serve is ending");
+	else if (r < 0)
+		answer_fail(ret, MHD_HTTP_INTERNAL_SERVER_ERROR, "probing cannot be started: %s", strerror(-r));
+	else
+		is_good = judge(&result, seconds, (double)(monotonic_ns() - start_ns) / 1e9, ret);
+	command_result_done(&result);
+	return is_good;
+}
+
+/* ---- Parameters ---- */
+
+const char *request_parameter(const struct request *request, const char *name)
+{
+	return MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND, name);
+}
+
+static bool accepts(const struct request *request, const char *type)
+{
+	const char *accept = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
+
+	return accept && strcasestr(accept, type) != NULL;
+}
+
+bool target_is_running(const struct serve_target *target)
+{
+	struct pollfd ended = { .fd = target->pidfd, .events = POLLIN };
+
+	return poll(&ended, 1, 0) == 0;
+}
+
+/* The one that "target" names, else the first; NULL: answered with an error. */
+static const struct serve_target *target_of(const struct request *request, struct answer *ret)
+{
+	const struct serve_options *options = request->options;
+	const char *name = request_parameter(request, "target");
+
+	for (size_t i = 0; i < options->n_targets; i++) {
+		const struct serve_target *target = &options->targets[i];
+
+		if (name && strcmp(name, target->name) != 0)
+			continue;
+		if (target->pid == 0 || target_is_running(target))
+			return target;
+		answer_fail(ret, MHD_HTTP_GONE, "process %s has ended", target->name);
+		return NULL;
+	}
+	answer_fail(ret, MHD_HTTP_NOT_FOUND, "%s is not served here: /apis/overview lists the targets", name);
+	return NULL;
+}
+
+/* A whole number from low to high; -1: answered with an error. */
+static long number_of(const struct request *request, const char *name, long low, long high, long otherwise,
+		      struct answer *ret)
+{
+	const char *text = request_parameter(request, name);
+	char *end;
+	long value;
+
+	if (!text)
+		return otherwise;
+	value = strtol(text, &end, 10);
+	if (text[0] >= '0' && text[0] <= '9' && *end == '\0' && value >= low && value <= high)
+		return value;
+	answer_fail(ret, MHD_HTTP_BAD_REQUEST, "%s needs a number from %ld to %ld", name, low, high);
+	return -1;
+}
+
+/* ---- Paths ---- */
+
+static void answer_query(const struct request *request, struct answer *ret)
+{
+	const struct serve_target *target = target_of(request, ret);
+	const struct serve_options *options = request->options;
+	const char *sent = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND,
+						       MHD_HTTP_HEADER_CONTENT_TYPE);
+	bool is_csv = accepts(request, "text/csv");
+	char rows[32], seconds[32];
+	const char *words[] = { "sql",       "--no-attach", "--format", is_csv ? "csv" : "json",      "--limit", rows,
+				"--timeout", seconds,       "--",       target ? target->word : NULL, NULL };
+
+	if (!target)
+		return;
+	if (sent && strncasecmp(sent, "application/json", strlen("application/json")) == 0) {
+		answer_fail(ret, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE, "send the SQL text itself, as text/plain");
+		return;
+	}
+	if (request->n_body == 0) {
+		answer_fail(ret, MHD_HTTP_BAD_REQUEST, "the body must be SQL text");
+		return;
+	}
+	snprintf(rows, sizeof rows, "%llu", (unsigned long long)options->max_rows);
+	snprintf(seconds, sizeof seconds, "%.3f", options->timeout_s);
+	if (request_run(request, words, options->timeout_s, ret))
+		ret->type = is_csv ? "text/csv; charset=utf-8" : "application/json";
+}
+
+static void answer_flamegraph(const struct request *request, struct answer *ret)
+{
+	const struct serve_target *target = target_of(request, ret);
+	const char *format = request_parameter(request, "format");
+	char duration[16];
+	const char *words[] = { "flamegraph", "--quiet", "--output", "-",  "--format", "svg",
+				NULL,         NULL,      NULL,       NULL, NULL };
+	size_t n = 6;
+	long seconds;
+
+	if (!target)
+		return;
+	if (format && strcmp(format, "svg") != 0 && strcmp(format, "html") != 0) {
+		answer_fail(ret, MHD_HTTP_BAD_REQUEST, "the format is svg or html, not %s", format);
+		return;
+	}
+	seconds = number_of(request, "seconds", 1, MAX_SECONDS, DEFAULT_SECONDS, ret);
+	if (seconds < 0)
+		return;
+	snprintf(duration, sizeof duration, "%ld", seconds);
+	if (format)
+		words[5] = format;
+	if (target->pid != 0) {
+		words[n++] = "--duration";
+		words[n++] = duration;
+	}
+	words[n++] = "--";
+	words[n] = target->word;
+	if (!request_run(request, words, (double)(target->pid != 0 ? seconds : 0) + PICTURE_SECONDS, ret))
+		return;
+	ret->type = format && strcmp(format, "html") == 0 ? "text/html; charset=utf-8" : "image/svg+xml";
+	ret->is_picture = true;
+}
+
+static void answer_callstack(const struct request *request, struct answer *ret)
+{
+	const struct serve_target *target = target_of(request, ret);
+	bool is_json = accepts(request, "application/json");
+	char thread[16];
+	const char *words[] = { "backtrace", NULL, NULL, NULL, NULL, NULL };
+	size_t n = 1;
+	long tid;
+
+	if (!target)
+		return;
+	if (target->pid == 0) {
+		answer_fail(ret, MHD_HTTP_BAD_REQUEST, "%s is a recording: only processes have current stacks",
+			    target->name);
+		return;
+	}
+	tid = number_of(request, "tid", 1, 1 << 22, 0, ret);
+	if (tid < 0)
+		return;
+	snprintf(thread, sizeof thread, "%ld", tid);
+	if (is_json)
+		words[n++] = "--json";
+	words[n++] = "--";
+	words[n++] = target->word;
+	if (tid > 0)
+		words[n] = thread;
+	if (request_run(request, words, SHORT_SECONDS, ret))
+		ret->type = is_json ? "application/json" : "text/plain; charset=utf-8";
+}
+
+static void put_process(const struct serve_target *target, struct json *json)
+{
+	to_json_put_string(json, "kind", "process");
+	to_json_put_integer(json, "pid", target->pid);
+	to_json_put_text(json, "command", target->command);
+	to_json_put_text(json, "python", target->python);
+	to_json_put_bool(json, "running", target_is_running(target));
+}
+
+/* "probing info --json" writes an array of one object. */
+static void put_recording(const struct request *request, const struct serve_target *target, struct json *json)
+{
+	const char *words[] = { "info", "--json", "--", target->word, NULL };
+	struct answer answer = { 0 };
+	bool is_good = request_run(request, words, SHORT_SECONDS, &answer);
+	const char *begin = is_good ? memchr(answer.body, '{', answer.n_body) : NULL;
+	const char *end = begin ? memrchr(answer.body, '}', answer.n_body) : NULL;
+
+	to_json_put_string(json, "kind", "recording");
+	if (is_good && end) {
+		to_json_key(json, "info");
+		to_json_raw(json, begin, (size_t)(end - begin) + 1);
+	} else if (!is_good && answer.body) {
+		to_json_key(json, "failure");
+		to_json_raw(json, answer.body, strcspn(answer.body, "\n"));
+	}
+	free(answer.body);
+}
+
+static void answer_overview(const struct request *request, struct answer *ret)
+{
+	const struct serve_options *options = request->options;
+	struct json json;
+
+	to_json_keep(NULL, &json);
+	to_json_object(&json);
+	to_json_put_array(&json, "targets");
+	for (size_t i = 0; i < options->n_targets; i++) {
+		const struct serve_target *target = &options->targets[i];
+
+		to_json_object(&json);
+		to_json_put_string(&json, "target", target->name);
+		if (target->pid != 0)
+			put_process(target, &json);
+		else
+			put_recording(request, target, &json);
+		to_json_object_end(&json);
+	}
+	to_json_array_end(&json);
+	to_json_object_end(&json);
+	ret->status = MHD_HTTP_OK;
+	answer_document(ret, &json);
+	to_json_done(&json);
+}
+
+static void answer_eval(const struct request *request, struct answer *ret)
+{
+	(void)request;
+	answer_fail(ret, MHD_HTTP_FORBIDDEN,
+		    "no code is run over HTTP: use probing eval PID CODE on the machine itself");
+}
+
+static void answer_health(const struct request *request, struct answer *ret)
+{
+	(void)request;
+	answer_fixed(ret, "application/json", "{\"status\": \"ok\"}\n");
+}
+
+static void answer_page(const struct request *request, struct answer *ret)
+{
+	(void)request;
+	answer_fixed(ret, "text/html; charset=utf-8", page_html);
+}
+
+static void answer_style(const struct request *request, struct answer *ret)
+{
+	(void)request;
+	answer_fixed(ret, "text/css; charset=utf-8", page_css);
+}
+
+static void answer_script(const struct request *request, struct answer *ret)
+{
+	(void)request;
+	answer_fixed(ret, "text/javascript; charset=utf-8", page_js);
+}
+
+static const struct path paths[] = {
+	{ "GET", "/", false, answer_page },
+	{ "GET", "/page.css", false, answer_style },
+	{ "GET", "/page.js", false, answer_script },
+	{ "GET", "/health", true, answer_health },
+	{ "GET", "/metrics", false, answer_metrics },
+	{ "POST", "/query", false, answer_query },
+	{ "GET", "/apis/overview", false, answer_overview },
+	{ "GET", "/apis/flamegraph", false, answer_flamegraph },
+	{ "GET", "/apis/pythonext/callstack", false, answer_callstack },
+	{ "POST", "/apis/pythonext/eval", false, answer_eval },
+};
+
+const struct path *path_find(const char *method, const char *name, bool *ret_other)
+{
+	*ret_other = false;
+	for (size_t i = 0; i < N_ELEMENTS(paths); i++) {
+		if (strcmp(paths[i].path, name) != 0)
+			continue;
+		if (strcmp(paths[i].method, method) == 0)
+			return &paths[i];
+		*ret_other = true;
+	}
+	return NULL;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* answers.h - what each path answers, from the output of other verbs. A new one is a row in answers.c. */
+#ifndef PROBING_SERVE_ANSWERS_H
+#define PROBING_SERVE_ANSWERS_H
+
+#include <microhttpd.h>
+#include <semaphore.h>
+
+#include "src/serve/serve.h"
+
+enum {
+	ANSWER_NOTE_BYTES = 256,
+	HTTP_TOO_LARGE = 413, /* its name in libmicrohttpd depends on the version */
+};
+
+struct request {
+	const struct serve_options *options;
+	struct MHD_Connection *connection;
+	const char *body; /* n_body bytes */
+	size_t n_body;
+	sem_t *commands; /* how many more may run at a time */
+	int stop;        /* readable: end */
+};
+
+struct answer {
+	unsigned status;
+	const char *type;  /* of the content */
+	const char *fixed; /* an embedded text, or NULL */
+	char *body;        /* else n_body bytes, for free(3) */
+	size_t n_body;
+	char note[ANSWER_NOTE_BYTES]; /* a sentence for a header, ASCII; "": none */
+	bool is_picture;              /* a page with scripts of its own, which get no rights */
+};
+
+struct path {
+	const char *method, *path;
+	bool is_for_all; /* without a token */
+	void (*answer)(const struct request *request, struct answer *ret);
+};
+
+/* path_find - NULL: there is none of that name. @method: a known path without it has @ret_other set. */
+const struct path *path_find(const char *method, const char *name, bool *ret_other);
+
+/* A sentence as JSON: {"error": "..."}. */
+void answer_fail(struct answer *ret, unsigned status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* A parameter of the URL; NULL: not given. */
+const char *request_parameter(const struct request *request, const char *name);
+
+/*
+ * request_run - answer with the output of a verb.
+ * @words:   of the verb; ends with NULL.
+ * @seconds: the time it may take.
+ * Returns whether it succeeded; else @ret has its message.
+ */
+bool request_run(const struct request *request, const char *const *words, double seconds, struct answer *ret);
+
+/* Whether a process has not ended. */
+bool target_is_running(const struct serve_target *target);
+
+/* metrics.c */
+void answer_metrics(const struct request *request, struct answer *ret);
+
+#endif

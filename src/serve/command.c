@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/* command.c - see command.h.
+ *
+ * The child is a fork of a process with threads: before its exec it makes system calls only.
+ */
+#include "src/serve/command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/util.h"
+
+enum { READ_BYTES = 64 << 10, GRACE_MS = 2000, TICK_MS = 100 };
+
+void command_result_done(struct command_result *result)
+{
+	free(result->out);
+	*result = (struct command_result){ 0 };
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* A file in memory with these bytes, at its beginning. */
+static int make_input(const char *input, size_t n)
+{
+	CLEANUP(closep) int fd = memfd_create("input", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	for (size_t done = 0; done < n;) {
+		ssize_t written = pwrite(fd, input + done, n - done, (off_t)done);
+
+		if (written < 0)
+			return -errno;
+		done += (size_t)written;
+	}
+	return TAKE_FD(fd);
+}
+
+static void __attribute__((noreturn))
+run_child(const char *const *words, int in, int out, int err, pid_t parent, const sigset_t *none)
+{
+	setpgid(0, 0);
+	/* Descriptors of connections stay here, whatever the library has done about them. */
+	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent || dup2(in, 0) < 0 || dup2(out, 1) < 0 ||
+	    dup2(err, 2) < 0 || syscall(SYS_close_range, 3U, ~0U, 0U) < 0)
+		_exit(1);
+	signal(SIGPIPE, SIG_DFL);
+	sigprocmask(SIG_SETMASK, none, NULL);
+	execv("/proc/self/exe", (char *const *)words);
+	_exit(1);
+}
+
+/* Reads what there is. 0: the end; -EMSGSIZE: too much. */
+static int take_output(int fd, struct command_result *to)
+{
+	ssize_t n;
+	int r;
+
+	if (to->n_out >= COMMAND_MAX_OUTPUT)
+		return -EMSGSIZE;
+	r = grow(&to->out, to->n_out + READ_BYTES, &to->allocated, 1);
+	if (r < 0)
+		return r;
+	n = read(fd, to->out + to->n_out, READ_BYTES - 1);
+	if (n < 0)
+		return errno == EINTR || errno == EAGAIN ? 1 : -errno;
+	to->n_out += (size_t)n;
+	return n > 0;
+}
+
+/* Until it closes its stdout. -ETIME, -EMSGSIZE, -ECANCELED: it is to be stopped. */
+static int await_output(int fd, int stop, int64_t deadline_ms, struct command_result *to)
+{
+	int r = 1;
+
+	while (r > 0) {
+		struct pollfd fds[] = { { .fd = fd, .events = POLLIN }, { .fd = stop, .events = POLLIN } };
+		int64_t left_ms = deadline_ms - now_ms();
+
+		if (left_ms <= 0)
+			return -ETIME;
+		if (poll(fds, 2, (int)MIN(left_ms, INT32_MAX)) < 0 && errno != EINTR)
+			return -errno;
+		if (fds[1].revents)
+			return -ECANCELED;
+		if (fds[0].revents)
+			r = take_output(fd, to);
+	}
+	return r;
+}
+
+static bool has_ended(pid_t pid, int *ret_status)
+{
+	return waitpid(pid, ret_status, WNOHANG) == pid;
+}
+
+/* It may close stdout and go on: until the deadline it is waited for, then it is ended with its group. */
+static int end_child(pid_t pid, int r, int64_t deadline_ms, int stop, struct command_result *to)
+{
+	struct pollfd stopped = { .fd = stop, .events = POLLIN };
+	int64_t kill_ms;
+	int status = 0;
+
+	while (r == 0 && !has_ended(pid, &status)) {
+		if (now_ms() > deadline_ms)
+			r = -ETIME;
+		else if (poll(&stopped, 1, 10) > 0)
+			r = -ECANCELED;
+		else
+			continue;
+		break;
+	}
+	if (r < 0) {
+		kill(-pid, SIGTERM);
+		kill_ms = now_ms() + GRACE_MS;
+		while (!has_ended(pid, &status)) {
+			if (now_ms() > kill_ms)
+				kill(-pid, SIGKILL);
+			poll(NULL, 0, TICK_MS / 10);
+		}
+	}
+	to->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	to->is_late = r == -ETIME;
+	to->is_too_long = r == -EMSGSIZE;
+	return r == -ETIME || r == -EMSGSIZE ? 0 : r;
+}
+
+int command_run(const char *const *words, const char *input, size_t n_input, double seconds, int stop,
+		struct command_result *ret)
+{
+	const char *all[COMMAND_MAX_WORDS + 2] = { "probing" };
+	int64_t deadline_ms = now_ms() + (int64_t)(seconds * 1000);
+	CLEANUP(closep) int in = make_input(input, n_input);
+	CLEANUP(closep) int err = memfd_create("error", MFD_CLOEXEC);
+	CLEANUP(closep) int out_read = -1;
+	CLEANUP(closep) int out_write = -1;
+	int ends[2], r;
+	sigset_t none;
+	pid_t pid, parent = getpid();
+	ssize_t n;
+
+	*ret = (struct command_result){ 0 };
+	sigemptyset(&none);
+	for (size_t i = 0; words[i] && i < COMMAND_MAX_WORDS; i++)
+		all[i + 1] = words[i];
+	if (in < 0 || err < 0)
+		return in < 0 ? in : -errno;
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	out_read = ends[0];
+	out_write = ends[1];
+	pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (pid == 0)
+		run_child(all, in, out_write, err, parent, &none);
+	setpgid(pid, pid); /* here and there: whoever is first */
+	close(TAKE_FD(out_write));
+	r = await_output(out_read, stop, deadline_ms, ret);
+	r = end_child(pid, r, deadline_ms, stop, ret);
+	n = pread(err, ret->error, sizeof ret->error - 1, 0);
+	ret->error[MAX(n, 0)] = '\0';
+	if (r >= 0 && !ret->out)
+		ret->out = calloc(1, 1);
+	if (r >= 0 && !ret->out)
+		return -ENOMEM;
+	if (r >= 0)
+		ret->out[ret->n_out] = '\0';
+	return r;
+}

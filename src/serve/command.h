@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* command.h - a verb of this program in a process of its own, with limits. */
+#ifndef PROBING_SERVE_COMMAND_H
+#define PROBING_SERVE_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { COMMAND_MAX_WORDS = 16, COMMAND_MAX_OUTPUT = 32 << 20, COMMAND_MAX_ERROR = 4096 };
+
+struct command_result {
+	char *out; /* ends with a NUL behind n_out bytes */
+	size_t n_out, allocated;
+	char error[COMMAND_MAX_ERROR]; /* what it wrote to stderr, cut */
+	int status;                    /* exit status; 128 + signal if one ended it */
+	bool is_late;                  /* stopped at its deadline */
+	bool is_too_long;              /* stopped because it wrote more than COMMAND_MAX_OUTPUT */
+};
+
+/*
+ * command_run - run "probing WORDS..." to its end.
+ * At the deadline its process group gets SIGTERM, and SIGKILL 2 s later. It ends with the calling thread.
+ * @words:   with the verb first; ends with NULL.
+ * @input:   its stdin, n_input bytes.
+ * @seconds: until the deadline.
+ * @stop:    a descriptor that becomes readable when all is to end; the command is then stopped.
+ * @ret:     set also on failure; ended with command_result_done().
+ * Errors: -ECANCELED stopped; -ENOMEM; what memfd_create(2), pipe2(2), fork(2) and poll(2) report.
+ */
+int command_run(const char *const *words, const char *input, size_t n_input, double seconds, int stop,
+		struct command_result *ret);
+void command_result_done(struct command_result *result);
+
+#endif

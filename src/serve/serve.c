@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: MIT */
+/* serve.c - see serve.h.
+ *
+ * libmicrohttpd has a thread for each connection, so a slow client holds up nobody else. What a client can hold:
+ * 1. a connection without a request that may be answered, for OPENING_MS;
+ * 2. a connection that takes an answer, for SENDING_MS;
+ * 3. one of MAX_COMMANDS commands, for their time, with a token only.
+ * The main thread closes what is over its time: libmicrohttpd itself knows silence only, not a byte now and then.
+ */
+#include "src/serve/serve.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "src/serve/access.h"
+#include "src/serve/answers.h"
+
+enum {
+	MAX_CONNECTIONS = 480,
+	MAX_COMMANDS = 8,
+	MAX_BODY = 1 << 20,
+	HEADER_BYTES = 32 << 10, /* of a request, and of our buffers for it */
+	STACK_BYTES = 512 << 10,
+	SILENCE_S = 10,
+	OPENING_MS = 15000,
+	SENDING_MS = 120000,
+	LINK_BYTES = 256,
+};
+
+/* A connection and the time by which it is closed. */
+struct connection {
+	int fd; /* -1: free */
+	uint64_t deadline_ms;
+};
+
+struct serve {
+	const struct serve_options *options;
+	struct MHD_Daemon *daemon;
+	struct access access;
+	sem_t commands;
+	int stop, listener;
+	char link[LINK_BYTES];
+	struct stat socket; /* as we made it; st_ino 0: none */
+	pthread_mutex_t lock;
+	struct connection connections[MAX_CONNECTIONS];
+};
+
+/* A request on its way in. */
+struct pending {
+	const struct path *path;
+	char *body;
+	size_t n_body, allocated;
+};
+
+/* ---- Deadlines ---- */
+
+static uint64_t now_ms(void)
+{
+	return monotonic_ns() / 1000000;
+}
+
+static void set_deadline(struct serve *serve, struct connection *connection, uint64_t deadline_ms)
+{
+	pthread_mutex_lock(&serve->lock);
+	if (connection)
+		connection->deadline_ms = deadline_ms;
+	pthread_mutex_unlock(&serve->lock);
+}
+
+static struct connection *connection_of(struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	return info ? info->socket_context : NULL;
+}
+
+static void note_connection(void *data, struct MHD_Connection *connection, void **context,
+			    enum MHD_ConnectionNotificationCode code)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct connection *slot = *context;
+	struct serve *serve = data;
+
+	pthread_mutex_lock(&serve->lock);
+	if (code == MHD_CONNECTION_NOTIFY_CLOSED && slot)
+		slot->fd = -1; /* before it is closed: nobody shuts down another one of that number */
+	for (size_t i = 0; code == MHD_CONNECTION_NOTIFY_STARTED && info && i < MAX_CONNECTIONS; i++) {
+		if (serve->connections[i].fd >= 0)
+			continue;
+		serve->connections[i] = (struct connection){ .fd = info->connect_fd,
+							     .deadline_ms = now_ms() + OPENING_MS };
+		*context = &serve->connections[i];
+		break;
+	}
+	pthread_mutex_unlock(&serve->lock);
+}
+
+static void close_late_ones(struct serve *serve)
+{
+	uint64_t now = now_ms();
+
+	pthread_mutex_lock(&serve->lock);
+	for (size_t i = 0; i < MAX_CONNECTIONS; i++)
+		if (serve->connections[i].fd >= 0 && serve->connections[i].deadline_ms < now)
+			shutdown(serve->connections[i].fd, SHUT_RDWR);
+	pthread_mutex_unlock(&serve->lock);
+}
+
+/* ---- Responses ---- */
+
+/* Our page loads only itself. A picture has scripts inside, and no rights: another origin, and no requests. */
+static const char page_policy[] = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+				  "frame-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; "
+				  "frame-ancestors 'none'";
+static const char picture_policy[] = "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; "
+				     "style-src 'unsafe-inline'; img-src data:; font-src data:; base-uri 'none'; "
+				     "form-action 'none'; frame-ancestors 'self'";
+
+static enum MHD_Result send_response(struct MHD_Connection *connection, unsigned status, struct MHD_Response *response)
+{
+	enum MHD_Result result;
+
+	if (!response)
+		return MHD_NO;
+	result = MHD_queue_response(connection, status, response);
+	MHD_destroy_response(response);
+	return result;
+}
+
+static void add_headers(struct MHD_Response *response, const char *type, bool is_picture)
+{
+	MHD_add_response_header(response, "Content-Type", type ? type : "application/json");
+	MHD_add_response_header(response, "Content-Security-Policy", is_picture ? picture_policy : page_policy);
+	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+	MHD_add_response_header(response, "X-Frame-Options", is_picture ? "SAMEORIGIN" : "DENY");
+	MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
+	MHD_add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
+	MHD_add_response_header(response, "Cross-Origin-Opener-Policy", "same-origin");
+	MHD_add_response_header(response, "Cache-Control", "no-store");
+}
+
+static enum MHD_Result send_answer(struct MHD_Connection *connection, struct answer *answer)
+{
+	struct MHD_Response *response;
+
+	if (answer->fixed)
+		response = MHD_create_response_from_buffer(strlen(answer->fixed), (void *)answer->fixed,
+							   MHD_RESPMEM_PERSISTENT);
+	else
+		response = MHD_create_response_from_buffer(answer->n_body, answer->body, MHD_RESPMEM_MUST_FREE);
+	if (!response) {
+		free(answer->body);
+		return MHD_NO;
+	}
+	add_headers(response, answer->type, answer->is_picture);
+	if (answer->note[0])
+		MHD_add_response_header(response, "Probing-Note", answer->note);
+	if (answer->status == MHD_HTTP_UNAUTHORIZED)
+		MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
+	return send_response(connection, answer->status, response);
+}
+
+static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status, const char *sentence)
+{
+	struct answer answer = { 0 };
+
+	answer_fail(&answer, status, "%s", sentence);
+	return send_answer(connection, &answer);
+}
+
+/* The browser gets its cookie, and goes on to a URL without the token. */
+static enum MHD_Result open_link(struct serve *serve, struct MHD_Connection *connection, bool is_new)
+{
+	struct MHD_Response *response = MHD_create_response_from_buffer(0, (void *)"", MHD_RESPMEM_PERSISTENT);
+	char name[32], cookie[32 + ACCESS_SECRET_BYTES + 64];
+
+	if (!response)
+		return MHD_NO;
+	add_headers(response, "text/plain", false);
+	MHD_add_response_header(response, "Location", "/");
+	access_cookie_name(&serve->access, name);
+	snprintf(cookie, sizeof cookie, "%s=%s; HttpOnly; SameSite=Strict; Path=/", name, serve->access.cookie);
+	if (is_new)
+		MHD_add_response_header(response, "Set-Cookie", cookie);
+	return send_response(connection, MHD_HTTP_SEE_OTHER, response);
+}
+
+/* ---- Requests ---- */
+
+static const char *header(struct MHD_Connection *connection, const char *name)
+{
+	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
+/* 0, or the status that refuses a body before it is read. libmicrohttpd has checked the number's form. */
+static unsigned judge_body(struct MHD_Connection *connection)
+{
+	const char *length = header(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
+
+	if (header(connection, MHD_HTTP_HEADER_TRANSFER_ENCODING))
+		return MHD_HTTP_LENGTH_REQUIRED;
+	return length && strtoull(length, NULL, 10) > MAX_BODY ? HTTP_TOO_LARGE : 0;
+}
+
+/* Judge a request by its headers. @ret: what answers it; NULL: it has been answered. */
+static enum MHD_Result admit(struct serve *serve, struct MHD_Connection *connection, const char *name,
+			     const char *method, const struct path **ret)
+{
+	const struct access_claims claims = {
+		.method = method,
+		.host = header(connection, MHD_HTTP_HEADER_HOST),
+		.origin = header(connection, MHD_HTTP_HEADER_ORIGIN),
+		.site = header(connection, "Sec-Fetch-Site"),
+		.authorization = header(connection, MHD_HTTP_HEADER_AUTHORIZATION),
+		.cookie = header(connection, MHD_HTTP_HEADER_COOKIE),
+	};
+	const char *wrong = access_same_place(&serve->access, &claims);
+	const char *token = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "token");
+	bool is_other, is_known;
+	const struct path *path = path_find(method, name, &is_other);
+	unsigned status;
+
+	*ret = NULL;
+	if (wrong)
+		return refuse(connection, MHD_HTTP_FORBIDDEN, wrong);
+	is_known = access_is_known(&serve->access, &claims);
+	if (path && token && strcmp(name, "/") == 0) {
+		if (is_known || access_open_link(&serve->access, token))
+			return open_link(serve, connection, !is_known);
+		return refuse(connection, MHD_HTTP_FORBIDDEN,
+			      "this link is wrong, or was opened before: start probing serve again for another one");
+	}
+	if (!is_known && !(path && path->is_for_all))
+		return refuse(connection, MHD_HTTP_UNAUTHORIZED,
+			      "open the link that probing serve has printed, or send Authorization: Bearer TOKEN");
+	if (!path)
+		return refuse(connection, is_other ? MHD_HTTP_METHOD_NOT_ALLOWED : MHD_HTTP_NOT_FOUND,
+			      is_other ? "this path needs another method" : "there is no such path");
+	status = judge_body(connection);
+	if (status == MHD_HTTP_LENGTH_REQUIRED)
+		return refuse(connection, status, "send the body with its Content-Length");
+	if (status != 0)
+		return refuse(connection, status, "a body may have 1 MiB");
+	*ret = path;
+	return MHD_YES;
+}
+
+static enum MHD_Result take_body(struct pending *pending, const char *bytes, size_t *n)
+{
+	if (pending->n_body + *n > MAX_BODY || grow(&pending->body, pending->n_body + *n, &pending->allocated, 1) < 0)
+		return MHD_NO;
+	memcpy(pending->body + pending->n_body, bytes, *n);
+	pending->n_body += *n;
+	*n = 0;
+	return MHD_YES;
+}
+
+static enum MHD_Result take_request(void *data, struct MHD_Connection *connection, const char *name, const char *method,
+				    const char *version, const char *bytes, size_t *n_bytes, void **state)
+{
+	struct connection *slot = connection_of(connection);
+	struct pending *pending = *state;
+	struct serve *serve = data;
+	struct answer answer = { 0 };
+	const struct path *path;
+	enum MHD_Result result;
+
+	(void)version;
+	if (!pending) {
+		result = admit(serve, connection, name, method, &path);
+		if (!path)
+			return result;
+		pending = calloc(1, sizeof *pending);
+		if (!pending)
+			return MHD_NO;
+		pending->path = path;
+		*state = pending;
+		return MHD_YES;
+	}
+	if (*n_bytes > 0)
+		return take_body(pending, bytes, n_bytes);
+	set_deadline(serve, slot, UINT64_MAX); /* the answer has a deadline of its own */
+	MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, 0U);
+	pending->path->answer(&(struct request){ serve->options, connection, pending->body ? pending->body : "",
+						 pending->n_body, &serve->commands, serve->stop },
+			      &answer);
+	set_deadline(serve, slot, now_ms() + SENDING_MS);
+	MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)SILENCE_S);
+	return send_answer(connection, &answer);
+}
+
+static void end_request(void *data, struct MHD_Connection *connection, void **state,
+			enum MHD_RequestTerminationCode how)
+{
+	struct pending *pending = *state;
+	struct serve *serve = data;
+
+	(void)how;
+	set_deadline(serve, connection_of(connection), now_ms() + OPENING_MS);
+	if (pending)
+		free(pending->body);
+	free(pending);
+	*state = NULL;
+}
+
+/* ---- Sockets ---- */
+
+/* @ret_port: the port that was chosen. */
+static int listen_tcp(uint16_t port, uint16_t *ret_port)
+{
+	struct sockaddr_in address = {
+		.sin_family = AF_INET,
+		.sin_port = htons(port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	CLEANUP(closep) int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t n = sizeof address;
+	int on = 1;
+
+	if (fd < 0)
+		return -errno;
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0 ||
+	    bind(fd, (struct sockaddr *)&address, sizeof address) < 0 || listen(fd, SOMAXCONN) < 0 ||
+	    getsockname(fd, (struct sockaddr *)&address, &n) < 0)
+		return -errno;
+	*ret_port = ntohs(address.sin_port);
+	return TAKE_FD(fd);
+}
+
+/* For the user alone from its first moment on. */
+static int listen_unix(const char *path, struct stat *ret)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	CLEANUP(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	mode_t mask;
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	if (strlen(path) >= sizeof address.sun_path)
+		return -ENAMETOOLONG;
+	strcpy(address.sun_path, path);
+	mask = umask(0177);
+	r = bind(fd, (struct sockaddr *)&address, sizeof address) < 0 ? -errno : 0;
+	umask(mask);
+	if (r < 0)
+		return r;
+	if (lstat(path, ret) < 0 || listen(fd, SOMAXCONN) < 0)
+		return -errno;
+	return TAKE_FD(fd);
+}
+
+static int listen_as_asked(struct serve *serve)
+{
+	const struct serve_options *options = serve->options;
+	int r;
+
+	serve->listener = options->socket ? listen_unix(options->socket, &serve->socket)
+					  : listen_tcp(options->port, &serve->access.port);
+	if (serve->listener < 0)
+		return serve->listener;
+	if (options->socket)
+		r = snprintf(serve->link, sizeof serve->link, "%s", options->socket);
+	else
+		r = snprintf(serve->link, sizeof serve->link, "http://127.0.0.1:%u/?token=%s", serve->access.port,
+			     serve->access.link);
+	return r < (int)sizeof serve->link ? 0 : -ENAMETOOLONG;
+}
+
+/* ---- From start to end ---- */
+
+int serve_open(const struct serve_options *options, struct serve **ret)
+{
+	CLEANUP(serve_closep) struct serve *serve = calloc(1, sizeof *serve);
+	int r;
+
+	if (!serve)
+		return -ENOMEM;
+	serve->options = options;
+	serve->listener = -1;
+	pthread_mutex_init(&serve->lock, NULL);
+	sem_init(&serve->commands, 0, MAX_COMMANDS);
+	for (size_t i = 0; i < MAX_CONNECTIONS; i++)
+		serve->connections[i].fd = -1;
+	serve->stop = eventfd(0, EFD_CLOEXEC);
+	if (serve->stop < 0)
+		return -errno;
+	r = access_init(&serve->access, options->token);
+	if (r >= 0)
+		r = listen_as_asked(serve);
+	if (r < 0)
+		return r;
+	serve->daemon = MHD_start_daemon(
+		MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC, 0, NULL,
+		NULL, take_request, serve, MHD_OPTION_LISTEN_SOCKET, serve->listener, MHD_OPTION_CONNECTION_LIMIT,
+		(unsigned)MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SILENCE_S,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES, MHD_OPTION_THREAD_STACK_SIZE,
+		(size_t)STACK_BYTES, MHD_OPTION_NOTIFY_CONNECTION, note_connection, serve, MHD_OPTION_NOTIFY_COMPLETED,
+		end_request, serve, MHD_OPTION_END);
+	if (!serve->daemon)
+		return errno ? -errno : -ENOMEM;
+	serve->listener = -1; /* the daemon closes it */
+	*ret = TAKE(serve);
+	return 0;
+}
+
+const char *serve_link(const struct serve *serve)
+{
+	return serve->link;
+}
+
+int serve_run(struct serve *serve, const sigset_t *ends)
+{
+	const struct timespec second = { .tv_sec = 1 };
+
+	while (sigtimedwait(ends, NULL, &second) < 0) {
+		if (errno != EAGAIN && errno != EINTR)
+			return -errno;
+		close_late_ones(serve);
+	}
+	return 0;
+}
+
+void serve_close(struct serve *serve)
+{
+	struct stat now;
+
+	if (!serve)
+		return;
+	if (serve->stop >= 0)
+		eventfd_write(serve->stop, 1);
+	if (serve->daemon)
+		MHD_stop_daemon(serve->daemon);
+	if (serve->listener >= 0)
+		close(serve->listener);
+	if (serve->socket.st_ino != 0 && lstat(serve->options->socket, &now) == 0 &&
+	    now.st_ino == serve->socket.st_ino && now.st_dev == serve->socket.st_dev)
+		unlink(serve->options->socket);
+	if (serve->stop >= 0)
+		close(serve->stop);
+	sem_destroy(&serve->commands);
+	pthread_mutex_destroy(&serve->lock);
+	free(serve);
+}
+
+void serve_closep(struct serve **serve)
+{
+	serve_close(*serve);
+}

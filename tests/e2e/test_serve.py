@@ -1,0 +1,380 @@
+# SPDX-License-Identifier: MIT
+"""probing serve: each path on a recording and on a process, who may ask, limits, and how it ends."""
+import contextlib
+import csv
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import threading
+import time
+import unittest
+import xml.etree.ElementTree
+
+import probing_test as t
+from probing_test import probing
+
+TOKEN = "a token of the test"
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+HALF_OPEN = 200
+MARKUP = "<img src=x onerror=alert(1)>"
+
+
+@contextlib.contextmanager
+def serving(*arguments, **environment):
+    """The process, and what it printed."""
+    process = subprocess.Popen([t.BINARY, "serve", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env={**os.environ, **environment})
+    try:
+        link = process.stdout.readline().strip()
+        if not link:
+            message = process.stderr.read()
+            if "without libmicrohttpd" in message:
+                raise unittest.SkipTest("built without libmicrohttpd")
+            raise AssertionError(message)
+        yield process, link
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(20)
+        finally:
+            process.kill()
+            process.communicate()
+
+
+class Answer:
+    def __init__(self, response):
+        self.status, self.headers, self.body = response.status, response.headers, response.read()
+
+    @property
+    def text(self):
+        return self.body.decode()
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+    @property
+    def error(self):
+        return self.json["error"]
+
+
+class Served(t.Case):
+    """One server with a recording and a process, for all tests."""
+
+    @classmethod
+    def setUpClass(cls):
+        t.need_perf()
+        with contextlib.ExitStack() as stack:
+            folder = stack.enter_context(t.scratch())
+            target = stack.enter_context(t.fixture("demo.py"))
+            t.record(target.pid, 1, 199, "train.db")
+            shutil.copy("train.db", MARKUP + ".db")
+            process, link = stack.enter_context(serving("train.db", str(target.pid), MARKUP + ".db", "--timeout", "1s", "--limit", "5",
+                                                        PROBING_AUTH_TOKEN=TOKEN))
+            cls.pid, cls.server, cls.link, cls.folder = str(target.pid), process, link, folder
+            cls.port = int(re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=[0-9a-f]{64}", link).group(1))
+            cls.addClassCleanup(stack.pop_all().close)
+
+    def ask(self, path, method="GET", body=None, token=TOKEN, **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        self.addCleanup(connection.close)
+        headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        if token:
+            headers["Authorization"] = "Bearer " + token
+        connection.request(method, path, body, headers)
+        return Answer(connection.getresponse())
+
+    def query(self, sql, target="train.db", **headers):
+        return self.ask("/query?target=" + target, "POST", sql, **headers)
+
+    # ---- Paths ----
+
+    def test_query_of_a_recording(self):
+        answer = self.query("SELECT pid, command FROM run")
+        self.assertEqual((200, "application/json"), (answer.status, answer.headers["Content-Type"]))
+        wanted = json.loads(probing("sql", os.path.join(self.folder, "train.db"), "SELECT pid, command FROM run", "-f", "json",
+                                    check=t.OK).stdout)
+        self.assertEqual(wanted, answer.json)
+        self.assertEqual(self.pid, str(answer.json[0]["pid"]))
+
+    def test_query_of_a_process_as_csv(self):
+        answer = self.query("SELECT func, depth FROM python.backtrace WHERE thread = 'MainThread'", self.pid, Accept="text/csv")
+        self.assertEqual((200, "text/csv; charset=utf-8"), (answer.status, answer.headers["Content-Type"]))
+        rows = list(csv.DictReader(answer.text.splitlines()))
+        self.assertIn("<module>", [row["func"] for row in rows])
+
+    def test_rows_are_limited_and_that_is_said(self):
+        answer = self.query("SELECT value FROM generate_series(1, 100)")
+        if answer.status == 400:  # SQLite without that extension
+            answer = self.query("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100) SELECT i FROM n")
+        self.assertEqual(5, len(answer.json))
+        self.assertIn("5", answer.headers["Probing-Note"])
+
+    def test_nothing_can_be_changed_or_opened(self):
+        before = open(os.path.join(self.folder, "train.db"), "rb").read()
+        other = os.path.join(self.folder, MARKUP + ".db")
+        for sql in ("DELETE FROM run", "DROP TABLE run", "ATTACH '%s' AS other" % other, "ATTACH '/tmp/x' AS x",
+                    "PRAGMA writable_schema = 1", "SELECT load_extension('x')", "VACUUM INTO '/tmp/x'"):
+            with self.subTest(sql):
+                answer = self.query(sql)
+                self.assertEqual(400, answer.status, answer.text)
+                self.assertTrue(answer.error)
+        self.assertEqual(before, open(os.path.join(self.folder, "train.db"), "rb").read())
+
+    def test_wrong_queries_are_answered_with_a_sentence(self):
+        self.assertIn("no such table", self.query("SELECT * FROM xyzzy").error)
+        self.assertEqual(400, self.query("").status)
+        self.assertEqual(400, self.query("SELECT 1\0").status)
+        self.assertEqual(415, self.query('{"expr": "SELECT 1"}', Content_Type="application/json").status)
+        self.assertEqual(404, self.query("SELECT 1", "/etc/passwd").status)
+        self.assertEqual(200, self.query("-- --write\nSELECT 1").status)
+
+    def test_an_endless_query_ends_at_its_time(self):
+        start = time.monotonic()
+        answer = self.query(ENDLESS)
+        self.assertEqual(504, answer.status, answer.text)
+        self.assertIn("longer than 1 s", answer.error)
+        self.assertLess(time.monotonic() - start, 20)
+
+    def test_overview(self):
+        recording, process, hostile = self.ask("/apis/overview").json["targets"]
+        self.assertEqual(("train.db", "recording"), (recording["target"], recording["kind"]))
+        self.assertIn("samples", recording["info"])
+        self.assertEqual((self.pid, "process", int(self.pid), True),
+                         (process["target"], process["kind"], process["pid"], process["running"]))
+        self.assertIn("demo.py", process["command"])
+        self.assertRegex(process["python"], r"\d\.\d+")
+        self.assertEqual(MARKUP + ".db", hostile["target"])
+
+    def test_flame_graphs(self):
+        for path in ("/apis/flamegraph", "/apis/flamegraph?seconds=1&target=" + self.pid):
+            with self.subTest(path):
+                answer = self.ask(path)
+                self.assertEqual((200, "image/svg+xml"), (answer.status, answer.headers["Content-Type"]), answer.text[:300])
+                titles = [one.text for one in xml.etree.ElementTree.fromstring(answer.text).iter("{http://www.w3.org/2000/svg}title")]
+                self.assertTrue(any("demo.py" in (title or "") for title in titles), titles[:5])
+                self.assertIn("sandbox allow-scripts;", answer.headers["Content-Security-Policy"])
+        self.assertEqual(400, self.ask("/apis/flamegraph?format=pprof").status)
+        self.assertEqual(400, self.ask("/apis/flamegraph?seconds=1e9&target=" + self.pid).status)
+
+    def test_callstack(self):
+        path = "/apis/pythonext/callstack?target=" + self.pid
+        text = self.ask(path)
+        self.assertEqual((200, "text/plain; charset=utf-8"), (text.status, text.headers["Content-Type"]))
+        self.assertIn("demo.py", text.text)
+        self.assertIn("demo.py", self.ask(path + "&tid=" + self.pid).text)
+        self.assertEqual(int(self.pid), self.ask(path, Accept="application/json").json["pid"])
+        self.assertEqual(400, self.ask(path + "&tid=-1").status)
+        self.assertIn(self.ask(path + "&tid=1").status, (400, 404))
+        self.assertEqual(400, self.ask("/apis/pythonext/callstack").status)
+
+    def test_metrics(self):
+        answer = self.ask("/metrics")
+        self.assertEqual(200, answer.status, answer.text)
+        self.assertTrue(answer.headers["Content-Type"].startswith("text/plain; version=0.0.4"))
+        values = dict(line.rsplit(" ", 1) for line in answer.text.splitlines() if not line.startswith("#"))
+        self.assertGreater(float(values['probing_process_resident_bytes{pid="%s"}' % self.pid]), 1e6)
+        self.assertGreater(float(values["probing_machine_memory_bytes"]), 1e8)
+        for name in values:
+            self.assertIn("# TYPE %s " % name.split("{")[0], answer.text)
+
+    def test_no_code_is_run(self):
+        answer = self.ask("/apis/pythonext/eval", "POST", "print(1)")
+        self.assertEqual(403, answer.status)
+        self.assertIn("no code is run over HTTP", answer.error)
+
+    def test_other_paths_and_methods(self):
+        self.assertEqual(404, self.ask("/xyzzy").status)
+        self.assertEqual(404, self.ask("/../../etc/passwd").status)
+        self.assertEqual(405, self.ask("/query").status)
+        self.assertEqual(405, self.ask("/", "DELETE").status)
+
+    # ---- Who may ask ----
+
+    def test_only_health_is_for_everybody(self):
+        self.assertEqual("ok", self.ask("/health", token=None).json["status"])
+        for path in ("/", "/page.js", "/metrics", "/apis/overview", "/apis/flamegraph", "/xyzzy"):
+            for token in (None, "wrong", TOKEN[:-1], TOKEN + "x", ""):
+                with self.subTest(path=path, token=token):
+                    answer = self.ask(path, token=token)
+                    self.assertEqual((401, "Bearer"), (answer.status, answer.headers["WWW-Authenticate"]))
+        self.assertEqual(401, self.ask("/query", "POST", "SELECT 1", token="wrong").status)
+
+    def test_a_foreign_host_or_origin_is_refused(self):
+        for host in ("evil.example", "evil.example:%d" % self.port, "127.0.0.1", "127.0.0.1:1"):
+            self.assertEqual(403, self.ask("/health", Host=host).status, host)
+        for origin in ("http://evil.example", "null", "http://127.0.0.1:1"):
+            self.assertEqual(403, self.ask("/query", "POST", "SELECT 1", Origin=origin).status, origin)
+        self.assertEqual(200, self.query("SELECT 1", Origin="http://127.0.0.1:%d" % self.port).status)
+
+    def test_it_listens_on_loopback_only(self):
+        wanted = "%04X" % self.port
+        with open("/proc/net/tcp") as table:
+            listening = [line.split()[1] for line in table if line.split()[3] == "0A" and line.split()[1].endswith(":" + wanted)]
+        self.assertEqual(["0100007F:" + wanted], listening)
+
+    def test_all_answers_forbid_what_they_do_not_need(self):
+        for path in ("/", "/page.css", "/page.js", "/health", "/apis/overview", "/xyzzy"):
+            headers = self.ask(path).headers
+            self.assertIn("default-src 'none'", headers["Content-Security-Policy"], path)
+            self.assertNotIn("unsafe", headers["Content-Security-Policy"], path)
+            self.assertEqual(("nosniff", "no-store", "no-referrer"), (
+                headers["X-Content-Type-Options"], headers["Cache-Control"], headers["Referrer-Policy"]), path)
+
+    def test_the_page_asks_nobody_else(self):
+        for path in ("/", "/page.css", "/page.js"):
+            text = self.ask(path).text
+            self.assertEqual([], re.findall(r"https?://", text), path)
+            self.assertNotIn("innerHTML", text)
+        self.assertIn('src="/page.js"', self.ask("/").text)
+
+    # ---- Limits ----
+
+    def test_too_large_a_body_is_refused_unread(self):
+        self.assertEqual(200, self.query("SELECT 1 --" + "x" * 500000).status)
+        with socket.create_connection(("127.0.0.1", self.port), 20) as client:
+            client.sendall(b"POST /query HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer %s\r\n"
+                           b"Content-Length: 99999999999\r\n\r\n" % (self.port, TOKEN.encode()))
+            self.assertIn(b" 413 ", client.recv(100))
+        self.assertEqual(411, self.ask("/query", "POST", iter([b"SELECT 1"])).status)
+        self.assertEqual(431, self.ask("/health", X="x" * 40000).status)
+
+    def test_clients_that_do_nothing_hold_up_nobody(self):
+        with contextlib.ExitStack() as stack:
+            clients = [stack.enter_context(socket.create_connection(("127.0.0.1", self.port), 20)) for _ in range(HALF_OPEN)]
+            for i, client in enumerate(clients):
+                client.sendall(b"POST /query HTTP/1.1\r\nHost: 127"[:i % 30])
+            start = time.monotonic()
+            self.assertEqual(200, self.query("SELECT 1").status)
+            self.assertLess(time.monotonic() - start, 10)
+        self.assertEqual(200, self.query("SELECT 1").status)
+
+    def test_many_endless_queries_leave_the_rest_alone(self):
+        statuses = []
+        threads = [threading.Thread(target=lambda: statuses.append(self.query(ENDLESS).status)) for _ in range(12)]
+        for thread in threads:
+            thread.start()
+        self.assertEqual("ok", self.ask("/health").json["status"])
+        for thread in threads:
+            thread.join()
+        self.assertEqual({503, 504}, set(statuses))
+        self.assertEqual(200, self.query("SELECT 1").status)
+
+    def test_curl(self):
+        t.need_program("curl")
+        done = subprocess.run(["curl", "-sS", "-H", "Authorization: Bearer " + TOKEN, "-d", "SELECT 40 + 2 AS n",
+                               "http://localhost:%d/query" % self.port], capture_output=True, text=True, check=True)
+        self.assertEqual([{"n": 42}], json.loads(done.stdout))
+
+
+class Alone(t.Case):
+    """Servers of their own, of a process."""
+
+    def setUp(self):
+        super().setUp()
+        stack = contextlib.ExitStack()
+        self.addCleanup(stack.close)
+        stack.enter_context(t.scratch())
+        self.target = stack.enter_context(t.fixture("demo.py"))
+        self.pid = str(self.target.pid)
+
+    def get(self, link, path, **headers):
+        connection = http.client.HTTPConnection(link.split("/")[2], timeout=30)
+        self.addCleanup(connection.close)
+        connection.request("GET", path, None, headers)
+        return Answer(connection.getresponse())
+
+    def test_the_link_opens_one_browser(self):
+        with serving(self.pid, PROBING_AUTH_TOKEN="") as (process, link):
+            token = link.split("=")[1]
+            path = "/" + link.rsplit("/", 1)[1]
+            self.assertEqual(200, self.get(link, "/metrics", Authorization="Bearer " + token).status)
+            self.assertEqual(403, self.get(link, path[:-1] + ("a" if path[-1] != "a" else "b")).status)
+            first = self.get(link, path)
+            self.assertEqual((303, "/"), (first.status, first.headers["Location"]))
+            cookie, *attributes = first.headers["Set-Cookie"].split("; ")
+            self.assertEqual(["HttpOnly", "SameSite=Strict", "Path=/"], attributes)
+            self.assertNotIn(token, cookie)
+            page = self.get(link, "/", Cookie=cookie)
+            self.assertEqual(200, page.status)
+            self.assertIn("<title>probing</title>", page.text)
+            self.assertEqual(303, self.get(link, path, Cookie=cookie).status)
+            self.assertEqual(401, self.get(link, "/", Cookie=cookie, **{"Sec-Fetch-Site": "cross-site"}).status)
+            second = self.get(link, path)
+            self.assertEqual(403, second.status)
+            self.assertIsNone(second.headers["Set-Cookie"])
+            self.assertEqual(401, self.get(link, "/metrics", Authorization="Bearer " + token).status)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=20)
+            self.assertNotIn(token, out + err)  # the link was the only line that had it
+
+    def test_ctrl_c_ends_it_amid_requests(self):
+        with serving(self.pid, PROBING_AUTH_TOKEN=TOKEN) as (process, link):
+            statuses = []
+            path = "/apis/flamegraph?seconds=50"
+            thread = threading.Thread(target=lambda: statuses.append(self.cut(link, path)))
+            thread.start()
+            t.wait_until(lambda: t.children_of(process.pid), 20, "a command")
+            commands = t.children_of(process.pid)
+            start = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(0, process.wait(20))
+            self.assertLess(time.monotonic() - start, 15)
+            thread.join()
+            self.assertEqual([], [pid for pid in commands if os.path.exists("/proc/%d" % pid)])
+            self.assertIn(statuses[0], (503, None))
+
+    def cut(self, link, path):
+        try:
+            return self.get(link, path, Authorization="Bearer " + TOKEN).status
+        except (http.client.HTTPException, OSError):
+            return None
+
+    def test_a_process_that_has_ended_is_gone(self):
+        with serving(self.pid, PROBING_AUTH_TOKEN=TOKEN) as (_, link):
+            self.target.kill()
+            self.target.wait()
+            authorization = "Bearer " + TOKEN
+            answer = self.get(link, "/apis/pythonext/callstack", Authorization=authorization)
+            self.assertEqual((410, "process %s has ended" % self.pid), (answer.status, answer.error))
+            self.assertFalse(self.get(link, "/apis/overview", Authorization=authorization).json["targets"][0]["running"])
+
+    def test_a_unix_socket_is_for_its_user(self):
+        with serving(self.pid, "--socket", "here.sock") as (process, path):
+            self.assertEqual("here.sock", path)
+            self.assertEqual(0o600, stat.S_IMODE(os.stat(path).st_mode))
+            connection = http.client.HTTPConnection("localhost")
+            self.addCleanup(connection.close)
+            connection.sock = socket.socket(socket.AF_UNIX)
+            connection.sock.connect(path)
+            connection.request("POST", "/query", "SELECT count(*) AS n FROM process.envs")
+            self.assertGreater(Answer(connection.getresponse()).json[0]["n"], 0)
+            connection.request("GET", "/health", headers={"Origin": "http://evil.example"})
+            self.assertEqual(403, Answer(connection.getresponse()).status)
+            again = probing("serve", self.pid, "--socket", "here.sock", check=t.NO_OUTPUT)
+            self.assertIn("here.sock exists", again.stderr)
+            process.send_signal(signal.SIGTERM)
+            self.assertEqual(0, process.wait(20))
+            self.assertFalse(os.path.exists(path))
+
+    def test_wrong_arguments(self):
+        self.assertIn("cannot be opened", probing("serve", "none.db", check=t.NO_INPUT).stderr)
+        self.assertEqual(t.NO_INPUT, probing("serve", "4194000").returncode)
+        self.assertEqual(t.USAGE, probing("serve", self.pid, "--port", "70000").returncode)
+        self.assertEqual(t.USAGE, probing("serve", self.pid, "--port", "1", "--socket", "x").returncode)
+        self.assertEqual(t.USAGE, probing("serve", self.pid, env={**os.environ, "PROBING_AUTH_TOKEN": "short"}).returncode)
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = str(taken.getsockname()[1])
+            self.assertIn("is in use", probing("serve", self.pid, "--port", port, check=t.NO_OUTPUT).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
