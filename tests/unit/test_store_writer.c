@@ -121,7 +121,7 @@ static void test_every_row_arrives(void **state)
 			    "4|python||7|5|8|9|||0|0|");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM stack"), "1||1|0\n2|1|2|1");
 	assert_string_equal(ask_samples(f->file, "SELECT * FROM sample"),
-			    "1700000000.0|42|43|1|10101010|verified|complete|7||||cpu-clock|0|||");
+			    "1700000000.0|42|43|1|10101010|verified|complete|7||||cpu-clock|0|||||");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM stack_total"), "42|43|2|10|100");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM anchor_location"),
 			    "1|4608|anchor|0|48||3|4\n1|4608|bytecode|1||3|9|9");
