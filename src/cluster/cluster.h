@@ -145,7 +145,7 @@ void cluster_sort(struct cluster *cluster);
 /*
  * cluster_read - add all hosts and ranks of a document, as cluster_write() makes it.
  * @text:    any bytes.
- * @address: the host as the user named it, for documents of one host; NULL: this machine.
+ * @address: the host as the user named it: the document must be of one host; NULL: this machine, or a file.
  * Errors: -EBADMSG no such document; -EPROTONOSUPPORT of another format; -E2BIG; -ENOMEM. Then *cluster may have some
  * of its ranks.
  */

@@ -276,8 +276,10 @@ int cluster_read(struct cluster *cluster, const char *text, size_t n_bytes, cons
 	if (format != CLUSTER_FORMAT)
 		return format == 0 ? -EBADMSG : -EPROTONOSUPPORT;
 	r = value_array(document, "hosts", CLUSTER_MAX_HOSTS, &hosts);
+	/* A host that is asked speaks of itself alone: it passes for no other one, and does not vanish. */
+	if (r >= 0 && address && json_array_size(hosts) != 1)
+		return -EBADMSG;
 	for (size_t i = 0; r >= 0 && i < json_array_size(hosts); i++)
-		r = read_host(cluster, json_array_get(hosts, i), json_array_size(hosts) == 1 ? address : NULL,
-			      value_text(document, "version"));
+		r = read_host(cluster, json_array_get(hosts, i), address, value_text(document, "version"));
 	return r;
 }

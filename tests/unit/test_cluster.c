@@ -236,6 +236,22 @@ static void numbers_out_of_range_are_unknown(void **state)
 	cluster_done(&cluster);
 }
 
+static void a_host_speaks_of_itself_alone(void **state)
+{
+	static const char *const others[] = { "{\"probing_cluster\":1}", "{\"probing_cluster\":1,\"hosts\":[]}",
+					      "{\"probing_cluster\":1,\"hosts\":[{\"host\":\"a\"},{\"host\":\"b\"}]}" };
+	static const char own[] = "{\"probing_cluster\":1,\"hosts\":[{\"host\":\"a\",\"address\":\"b\"}]}";
+	struct cluster cluster = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(others); i++)
+		assert_int_equal(cluster_read(&cluster, others[i], strlen(others[i]), "h"), -EBADMSG);
+	assert_int_equal(cluster.n_hosts, 0);
+	assert_int_equal(cluster_read(&cluster, own, strlen(own), "h"), 0);
+	assert_string_equal(cluster.hosts[0].address, "h");
+	cluster_done(&cluster);
+}
+
 /* Column names are the program's: a rowid of its own is a column, and not the order of ranks. */
 static void a_column_may_be_called_rowid(void **state)
 {
@@ -518,6 +534,7 @@ int main(void)
 		cmocka_unit_test(a_profile_has_a_sample_for_each_stack),
 		cmocka_unit_test(foreign_documents_are_refused),
 		cmocka_unit_test(numbers_out_of_range_are_unknown),
+		cmocka_unit_test(a_host_speaks_of_itself_alone),
 		cmocka_unit_test(a_column_may_be_called_rowid),
 		cmocka_unit_test(missing_ranks_of_all_jobs_have_a_limit),
 		cmocka_unit_test(of_many_classes_the_smallest_and_the_largest_are_shown),
