@@ -399,6 +399,7 @@ int cluster_ask(const struct cluster_options *options, const char *const *questi
 	struct commands_options how = { .n_at_once = options->fan_out,
 					.each_ns = (uint64_t)(seconds * 1e9),
 					.max_bytes = max_bytes,
+					.max_all_bytes = CLUSTER_MAX_ALL_BYTES,
 					.ended = take_answer,
 					.data = &asking };
 	int r = words && commands ? 0 : -ENOMEM;

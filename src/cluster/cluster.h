@@ -19,8 +19,9 @@
 #include "base/sample.h"
 
 enum {
-	CLUSTER_FORMAT = 1,           /* of a document: "probing_cluster" */
-	CLUSTER_MAX_BYTES = 64 << 20, /* of a document */
+	CLUSTER_FORMAT = 1,              /* of a document: "probing_cluster" */
+	CLUSTER_MAX_BYTES = 64 << 20,    /* of a document */
+	CLUSTER_MAX_ALL_BYTES = 1 << 30, /* of the documents of all hosts */
 	CLUSTER_MAX_HOSTS = 1 << 14,
 	CLUSTER_MAX_RANKS = 1 << 16,   /* of all hosts together */
 	CLUSTER_MAX_THREADS = 1 << 14, /* of a rank */
@@ -191,10 +192,11 @@ struct command {
 };
 
 struct commands_options {
-	unsigned n_at_once; /* at most so many */
-	uint64_t each_ns;   /* deadline of each, from its start */
-	uint64_t all_ns;    /* deadline of all; those that wait then are -ETIMEDOUT; 0: none */
-	size_t max_bytes;   /* of each output; one with more is killed, -E2BIG */
+	unsigned n_at_once;   /* at most so many */
+	uint64_t each_ns;     /* deadline of each, from its start */
+	uint64_t all_ns;      /* deadline of all; those that wait then are -ETIMEDOUT; 0: none */
+	size_t max_bytes;     /* of each output; one with more is killed, -E2BIG */
+	size_t max_all_bytes; /* of all outputs together, in the same way; 0: no limit */
 	/* Called for each that has ended, in that order; may be NULL. */
 	void (*ended)(void *data, struct command *command);
 	void *data;

@@ -38,6 +38,7 @@ struct runner {
 	struct pollfd *polls;
 	size_t n_running;
 	uint64_t end_ns; /* of all; 0: none */
+	size_t n_bytes;  /* of all outputs */
 	int signals;     /* readable: a signal wants to end this process */
 };
 
@@ -114,12 +115,14 @@ static void close_end(struct running *running, int i)
 		close(TAKE_FD(running->fds[i]));
 }
 
-static int keep_output(struct running *running, const char *bytes, size_t n, size_t max_bytes)
+static int keep_output(struct runner *runner, struct running *running, const char *bytes, size_t n)
 {
+	const struct commands_options *options = runner->options;
 	struct command *command = running->command;
 	size_t needed = command->output_bytes + n + 1;
 
-	if (needed > max_bytes)
+	runner->n_bytes += n;
+	if (needed > options->max_bytes || (options->max_all_bytes > 0 && runner->n_bytes > options->max_all_bytes))
 		return -E2BIG;
 	if (needed > running->allocated) {
 		size_t wanted = MAX(needed, running->allocated * 2);
@@ -159,7 +162,7 @@ static int keep_complaint(struct running *running, const char *bytes, size_t n)
 }
 
 /* Read what is there from one end. */
-static int take_output(struct running *running, int i, size_t max_bytes)
+static int take_output(struct runner *runner, struct running *running, int i)
 {
 	char bytes[CHUNK];
 	ssize_t n = read(running->fds[i], bytes, sizeof bytes);
@@ -170,7 +173,7 @@ static int take_output(struct running *running, int i, size_t max_bytes)
 		close_end(running, i);
 		return 0;
 	}
-	return i == 0 ? keep_output(running, bytes, (size_t)n, max_bytes) : keep_complaint(running, bytes, (size_t)n);
+	return i == 0 ? keep_output(runner, running, bytes, (size_t)n) : keep_complaint(running, bytes, (size_t)n);
 }
 
 /* ---- End ---- */
@@ -199,12 +202,11 @@ static void remove_running(struct runner *runner, size_t i)
 }
 
 /* Whether it has ended, or is made to. */
-static bool finish(struct runner *runner, struct running *running, uint64_t now)
+static bool finish(struct running *running, uint64_t now)
 {
 	bool is_silent = running->fds[0] < 0 && running->fds[1] < 0;
 	pid_t ended = 0;
 
-	(void)runner;
 	if (is_silent)
 		ended = waitpid(running->pid, &running->command->wait_status, WNOHANG);
 	if (ended == running->pid)
@@ -253,10 +255,10 @@ static void look(struct runner *runner)
 
 		for (int k = 0; k < 2 && r >= 0; k++)
 			if (running->fds[k] >= 0 && runner->polls[2 * i + (size_t)k].revents != 0)
-				r = take_output(running, k, runner->options->max_bytes);
+				r = take_output(runner, running, k);
 		if (r < 0)
 			stop(running, r);
-		if (r < 0 || finish(runner, running, now))
+		if (r < 0 || finish(running, now))
 			remove_running(runner, i);
 	}
 }
@@ -373,7 +375,7 @@ void command_explain(const struct command *command, char *to, size_t n_bytes)
 	if (command->error == -ETIMEDOUT)
 		snprintf(to, n_bytes, "no answer in time%s%s", said[0] ? "; it said: " : "", said);
 	else if (command->error == -E2BIG)
-		snprintf(to, n_bytes, "its answer is too long");
+		snprintf(to, n_bytes, "its answer is too long, or all answers together are");
 	else if (command->error < 0)
 		snprintf(to, n_bytes, "%s cannot be started: %s", command->argv[0], strerror(-command->error));
 	else if (said[0])

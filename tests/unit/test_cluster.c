@@ -470,6 +470,22 @@ static void commands_that_never_began_are_too_slow(void **state)
 	commands_done(commands, N_ELEMENTS(commands));
 }
 
+/* Each is short enough, but not all of them: the answers of very many hosts must fit into the memory. */
+static void all_commands_together_have_a_limit(void **state)
+{
+	char *words[] = { "sh", "-c", "echo 1234567", NULL };
+	struct command commands[] = { { words }, { words }, { words }, { words } };
+	struct commands_options options = {
+		.n_at_once = 1, .each_ns = 20000000000, .max_bytes = 100, .max_all_bytes = 20
+	};
+
+	(void)state;
+	assert_int_equal(commands_run(commands, N_ELEMENTS(commands), &options), 0);
+	for (size_t i = 0; i < N_ELEMENTS(commands); i++)
+		assert_int_equal(commands[i].error, i < 2 ? 0 : -E2BIG);
+	commands_done(commands, N_ELEMENTS(commands));
+}
+
 /* Ends by SIGTERM while its command runs. @tell: receives the command's PID as text. */
 static void run_until_the_end(int tell)
 {
@@ -542,6 +558,7 @@ int main(void)
 		cmocka_unit_test(the_rank_that_differs_is_named_with_what_it_does),
 		cmocka_unit_test(equal_ranks_do_not_differ),
 		cmocka_unit_test(commands_end_at_their_deadline),
+		cmocka_unit_test(all_commands_together_have_a_limit),
 		cmocka_unit_test(a_signal_ends_the_commands_first),
 		cmocka_unit_test(an_ignored_signal_ends_nothing),
 		cmocka_unit_test(commands_that_never_began_are_too_slow),
