@@ -191,8 +191,11 @@ static double usage_of(const json_t *usage, const char *key)
 
 static struct rank_usage read_usage(const json_t *from)
 {
+	const double least_s = 1e-3; /* what is divided by a shorter time may become infinite */
+	double seconds = usage_of(from, "seconds");
+
 	return (struct rank_usage){
-		.seconds = MAX(usage_of(from, "seconds"), 0.0),
+		.seconds = seconds >= least_s ? seconds : 0,
 		.cpu_s = usage_of(from, "cpu_s"),
 		.queued_s = usage_of(from, "queued_s"),
 		.throttled_s = usage_of(from, "throttled_s"),

@@ -27,11 +27,19 @@
 
 enum { MAX_PLACES = 3 };
 
+enum { N_MEASURES = 5 };
+
+struct spread {
+	double median, deviation;
+	size_t n;
+};
+
 /* The ranks of one job. */
 struct job {
 	const struct cluster *cluster;
 	size_t first, n;
-	double *sorted;   /* scratch, n */
+	double *sorted; /* scratch, n */
+	struct spread spreads[N_MEASURES];
 	uint32_t *places; /* of each look of each rank; looks of rank i begin at starts[i] */
 	size_t *starts;   /* n + 1 */
 	uint32_t n_places;
@@ -75,7 +83,7 @@ static double step_of(const struct rank_usage *usage)
 	return usage->step_ms;
 }
 
-static const struct measure measures[] = {
+static const struct measure measures[N_MEASURES] = {
 	{ "CPU", cpu_of, "CPUs", 1, 0.02 },
 	{ "waits for a processor", queued_of, "%", 100, 0.02 },
 	{ "throttled by its control group", throttled_of, "%", 100, 0.01 },
@@ -103,11 +111,6 @@ static double middle(const double *sorted, size_t n)
 
 /* ---- Numbers ---- */
 
-struct spread {
-	double median, deviation;
-	size_t n;
-};
-
 static struct spread spread_of(const struct job *job, const struct measure *measure)
 {
 	struct spread spread = { 0 };
@@ -130,20 +133,21 @@ static struct spread spread_of(const struct job *job, const struct measure *meas
 	return spread;
 }
 
-/* Returns whether the rank is far from the others. */
-static bool put_number(const struct job *job, const struct cluster_rank *rank, const struct measure *measure, FILE *out)
+/* Returns whether the rank is far from the others. @k: the measure. */
+static bool put_number(const struct job *job, const struct cluster_rank *rank, size_t k, FILE *out)
 {
-	struct spread spread = spread_of(job, measure);
+	const struct measure *measure = &measures[k];
+	const struct spread *spread = &job->spreads[k];
 	double value = rank->usage.seconds > 0 ? measure->of(&rank->usage) : -1, distance;
 
-	if (value < 0 || spread.n < LEAST_RANKS)
+	if (value < 0 || spread->n < LEAST_RANKS)
 		return false;
-	distance = (value - spread.median) / spread.deviation;
-	if (fabs(distance) < TOO_FAR || fabs(value - spread.median) < LEAST_SHARE * spread.median)
+	distance = (value - spread->median) / spread->deviation;
+	if (fabs(distance) < TOO_FAR || fabs(value - spread->median) < LEAST_SHARE * spread->median)
 		return false;
 	if (out)
 		fprintf(out, "  %s: %.2f %s; the median of all is %.2f (%+.1f deviations)\n", measure->name,
-			value * measure->factor, measure->unit, spread.median * measure->factor, distance);
+			value * measure->factor, measure->unit, spread->median * measure->factor, distance);
 	return true;
 }
 
@@ -410,9 +414,11 @@ static int put_job(struct job *job, FILE *out)
 
 	if (!is_odd)
 		return -ENOMEM;
+	for (size_t k = 0; k < N_MEASURES; k++)
+		job->spreads[k] = spread_of(job, &measures[k]);
 	for (size_t i = 0; i < job->n; i++) {
-		for (size_t k = 0; k < N_ELEMENTS(measures); k++)
-			is_odd[i] |= put_number(job, rank_of(job, i), &measures[k], NULL);
+		for (size_t k = 0; k < N_MEASURES; k++)
+			is_odd[i] |= put_number(job, rank_of(job, i), k, NULL);
 		is_odd[i] |= put_places(job, i, NULL);
 		n_odd += is_odd[i];
 	}
@@ -423,8 +429,8 @@ static int put_job(struct job *job, FILE *out)
 		fprintf(out, " (pid %d on ", (int)rank_of(job, i)->pid);
 		put_text(out, cluster_host_label(&job->cluster->hosts[rank_of(job, i)->host]));
 		fputs(") differs:\n", out);
-		for (size_t k = 0; k < N_ELEMENTS(measures); k++)
-			(void)put_number(job, rank_of(job, i), &measures[k], out);
+		for (size_t k = 0; k < N_MEASURES; k++)
+			(void)put_number(job, rank_of(job, i), k, out);
 		(void)put_places(job, i, out);
 	}
 	if (n_odd == 0)

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -418,6 +419,28 @@ static void equal_ranks_do_not_differ(void **state)
 	cluster_done(&cluster);
 }
 
+/* Of thousands of ranks, and of times that are no times. */
+static void many_ranks_are_compared_at_once(void **state)
+{
+	static const char document[] = "{\"probing_cluster\":1,\"hosts\":[{\"ranks\":[{\"rank\":0,\"status\":\"read\","
+				       "\"usage\":{\"seconds\":1e-320,\"cpu_s\":1e11}}]}]}";
+	struct cluster cluster = { 0 }, made_up = { 0 };
+	CLEANUP(freep) char *text = NULL, *none = NULL;
+	clock_t began;
+
+	(void)state;
+	add_looks(&cluster, 6000, 5);
+	began = clock();
+	text = report(&cluster);
+	assert_true(clock() - began < CLOCKS_PER_SEC);
+	assert_non_null(strstr(text, "rank 5 (pid 15 on a) differs:\n"));
+	cluster_done(&cluster);
+	read_document(&made_up, document);
+	none = report(&made_up);
+	assert_non_null(strstr(none, "0  read: nothing was measured\n"));
+	cluster_done(&made_up);
+}
+
 /* ---- Commands ---- */
 
 static void commands_end_at_their_deadline(void **state)
@@ -557,6 +580,7 @@ int main(void)
 		cmocka_unit_test(fishers_test_is_exact),
 		cmocka_unit_test(the_rank_that_differs_is_named_with_what_it_does),
 		cmocka_unit_test(equal_ranks_do_not_differ),
+		cmocka_unit_test(many_ranks_are_compared_at_once),
 		cmocka_unit_test(commands_end_at_their_deadline),
 		cmocka_unit_test(all_commands_together_have_a_limit),
 		cmocka_unit_test(a_signal_ends_the_commands_first),
