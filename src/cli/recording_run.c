@@ -55,13 +55,20 @@ struct loop {
 	bool is_slow;      /* ticks have LONG_TICK times the length */
 };
 
+/*
+ * Under nohup(1) the end of the terminal is not that of the recording: a blocked signal would arrive although it is
+ * ignored. SIGINT counts even so, as shells ignore it in all commands that a script starts with &.
+ */
 static void taken_signals(sigset_t *ret)
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD, SIGPIPE };
+	struct sigaction hangup;
 
 	sigemptyset(ret);
 	for (size_t i = 0; i < N_ELEMENTS(signals); i++)
 		sigaddset(ret, signals[i]);
+	if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler == SIG_IGN)
+		sigdelset(ret, SIGHUP);
 }
 
 void recording_block_signals(sigset_t *ret_before)

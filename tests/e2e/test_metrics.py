@@ -297,6 +297,20 @@ class MetricsOnly(t.Case):
         self.assertIn(os.getpid(), {row["pid"] for row in rows("out.db", "SELECT DISTINCT pid FROM process_usage")})
         self.assertGreaterEqual(rows("out.db", "SELECT count(DISTINCT timestamp) AS n FROM process_usage")[0]["n"], 2)
 
+    def test_under_nohup_the_end_of_the_terminal_is_not_that_of_the_recording(self):
+        for how in (["--metrics-only"], ["--source", "poll"]):
+            with self.subTest(how), subprocess.Popen(["sleep", "60"]) as target:
+                self.addCleanup(target.kill)
+                began = time.monotonic()
+                with t.recorder(*how, "--pid", target.pid, "-d", 3, "-o", how[-1] + ".db",
+                                preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) as recorder:
+                    t.wait_until(lambda: os.path.exists(how[-1] + ".db"), 15, "the recorder")
+                    recorder.send_signal(signal.SIGHUP)
+                    said = recorder.communicate(timeout=30)[1]
+                target.kill()
+                self.assertEqual(t.OK, recorder.returncode, said)
+                self.assertGreater(time.monotonic() - began, 2.9, said)
+
     def test_in_the_background(self):
         said = probing("record", "--metrics-only", "--background", "-d", 2, "-o", "out.db", check=t.OK)
         pid = int(re.search(r"\d+", said.stdout).group())
