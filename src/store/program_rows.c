@@ -67,7 +67,10 @@ int store_put_row_block(struct store *store, int64_t row_table, const struct row
 
 	r = row_block_pack(rows, &data, &n_bytes);
 	if (r >= 0)
-		r = prepare(store, "INSERT INTO row_block VALUES(NULL, ?, ?, ?, ?, ?)", &statement);
+		r = prepare(store,
+			    "INSERT INTO row_block SELECT NULL, ?1, ?2, ?3, ?4, ?5"
+			    " WHERE EXISTS (SELECT 1 FROM row_table WHERE row_table = ?1)",
+			    &statement);
 	if (r < 0)
 		return r;
 	sqlite3_bind_int64(statement, 1, row_table);

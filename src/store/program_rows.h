@@ -54,6 +54,7 @@ struct row_losses {
 
 /* All: errors as those of putting rows; -ENOENT: the file is of a version that has no such tables. */
 int store_put_row_table(struct store *store, const struct row_table_row *row);
+/* store_put_row_block - last rows of a ring that retention has dropped with its process meanwhile are dropped, too. */
 int store_put_row_block(struct store *store, int64_t row_table, const struct row_bytes *rows);
 int store_put_row_losses(struct store *store, int64_t row_table, const struct row_losses *losses);
 

@@ -229,6 +229,27 @@ static void a_damaged_block_is_an_error(void **state)
 	assert_int_equal(unlink(file.path), 0);
 }
 
+/* The last rows of a process may come when retention has dropped it. */
+static void rows_without_a_ring_are_dropped(void **state)
+{
+	const struct row_value one = integer(1);
+	struct row_bytes rows = { 0 };
+	struct file file;
+	sqlite3 *db;
+
+	(void)state;
+	file_init(&file);
+	put_table(&file, 1, 7, "logs", "epoch", "INTEGER", &one);
+	assert_int_equal(store_drop_unused(file.store, 0, 0), 0);
+	assert_int_equal(row_put(&rows, 1, &one, 1), 0);
+	assert_int_equal(store_put_row_block(file.store, 1, &rows), 0);
+	free(rows.at);
+	file_finish(&file, &db);
+	assert_rows(db, "SELECT count(*) FROM row_block", "0\n");
+	sqlite3_close(db);
+	assert_int_equal(unlink(file.path), 0);
+}
+
 /* A row may be nearly as large as a block: the one before it stays in a block of its own. */
 static void large_rows_are_copied(void **state)
 {
@@ -253,6 +274,7 @@ static void large_rows_are_copied(void **state)
 		free(rows.at);
 	}
 	file_finish(&file, &db);
+	assert_int_equal(store_put_row_table(copy.store, &(struct row_table_row){ 1, 7, "t", 0, &column, 1 }), 0);
 	assert_int_equal(store_copy_row_blocks(db, 1, copy.store, 1, NULL, NULL), 0);
 	sqlite3_close(db);
 	file_finish(&copy, &db);
@@ -306,6 +328,7 @@ int main(void)
 		cmocka_unit_test(damaged_blocks_are_refused),
 		cmocka_unit_test(rings_of_one_name_are_a_table),
 		cmocka_unit_test(a_damaged_block_is_an_error),
+		cmocka_unit_test(rows_without_a_ring_are_dropped),
 		cmocka_unit_test(large_rows_are_copied),
 		cmocka_unit_test(a_nul_ends_the_name_of_a_span),
 	};
