@@ -591,6 +591,8 @@ class Trace(object):
                             self.modules.register_module_forward_hook(self.leave)]
         elif mode == "light":
             self.handles = [self.modules.register_module_forward_pre_hook(self.glance)]
+        if not self.is_on:  # it was stopped meanwhile, in another thread
+            handles, self.handles, self.mode = handles + self.handles, [], "none"
         for handle in handles:
             handle.remove()
 

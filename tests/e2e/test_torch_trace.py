@@ -359,6 +359,18 @@ class Unharmed(TorchCase):
         said = [line for line in done.stderr.splitlines() if "tracing of torch has stopped, the program continues: " in line]
         self.assertEqual(5, len(said), done.stderr)
 
+    def test_no_hook_stays_that_was_registered_meanwhile(self):
+        """Another thread stops tracing while this one begins a step: before hooks are registered, and between two of them."""
+        code = ("import torch, probing, probing._torch as ours, torch.nn.modules.module as modules\n"
+                "def stop(real):\n    def stops(*what):\n        ours.stop()\n        return real(*what)\n    return stops\n"
+                "for owner, name in ((None, 'get_rank'), (modules, 'register_module_forward_hook')):\n"
+                "    probing.enable_torch_profiling('0.0001')\n    owner = owner or ours._trace\n"
+                "    real = getattr(owner, name)\n    setattr(owner, name, stop(real))\n    ours._trace.settings.rate = 1\n"
+                "    ours._trace.advance()\n    setattr(owner, name, real)\n"
+                "    print(len(modules._global_forward_hooks), len(modules._global_forward_pre_hooks), ours._trace.is_on)\n")
+        done = self.run_python("-c", code, PROBING="1")
+        self.assertEqual("0 0 False\n" * 2, done.stdout, done.stderr)
+
     def check_rows(self, pid):
         names = {tuple(row) for row in self.sql(pid, "SELECT DISTINCT module, operation_name FROM torch_trace WHERE stage = 'backward'")}
         for name in (("blocks.1.first", "Linear"), ("0.layers.1.self_attn", "MultiheadAttention"), ("0.layers.1.linear2", "Linear"),
