@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -54,7 +55,7 @@ static struct {
 	const char *why;
 } on = { .pipe = -1 };
 
-static char why[256];
+static char why[768];
 
 /* ---- The report ---- */
 
@@ -376,6 +377,18 @@ static bool start_writer(char *program, int page, int pipe)
 	return between > 0 && status == 0;
 }
 
+/* The crash is too late to find out. NULL, or a clause. */
+static const char *check_folder(const char *folder)
+{
+	struct stat st;
+
+	if (stat(folder, &st) == 0 && S_ISDIR(st.st_mode) && faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0)
+		return NULL;
+	snprintf(why, sizeof why, "no report can be written in %.500s: make it a folder that its user can write",
+		 folder);
+	return why;
+}
+
 static const char *begin_writer(const char *folder)
 {
 	char program[MAX_PATH];
@@ -433,7 +446,8 @@ static const char *set(const char *text)
 		remove_handlers();
 		return NULL;
 	}
-	problem = begin_writer(is_folder ? text : "");
+	problem = is_folder ? check_folder(text) : NULL;
+	problem = problem ? problem : begin_writer(is_folder ? text : "");
 	if (problem) {
 		remove_handlers();
 		return problem;

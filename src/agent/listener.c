@@ -458,6 +458,7 @@ static void configure(struct client *client, const struct message *message)
 	problem = config_keys[key] == &config_crash ? set_crash(&on.applied) : NULL;
 	if (problem) {
 		refuse(client, problem);
+		(void)set_crash(&agent.config); /* as before */
 		return;
 	}
 	if (key >= 0 && config_keys[key]->module) {

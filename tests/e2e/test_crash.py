@@ -331,6 +331,15 @@ class Verb(CrashCase):
     def test_why_there_are_none(self):
         _, _, err, _ = self.run_one("abort", crash="maybe")
         self.assertIn("probing.crash cannot be 'maybe': it is on or off, or an absolute path of a folder for reports", err)
+        none = os.path.join(self.folder, "none")
+        said = "no report can be written in %s: make it a folder that its user can write" % none
+        self.assertIn("probing: crash was not set: %s\n" % said, self.run_one("abort", crash=none)[2])
+        process = self.start("told")
+        p.await_ready(process)
+        self.assertIn(said, p.probing(process.pid, "config", "probing.crash=" + none, env=self.environment).stderr)
+        process.stdin.write("segv()\n")  # as it was set before
+        process.stdin.flush()
+        self.assertIn("SIGSEGV", self.report(self.end(process)[3]).stdout)
 
 
 if __name__ == "__main__":
