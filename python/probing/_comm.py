@@ -295,7 +295,11 @@ class Comm(object):
             except Exception:
                 self.fail()
                 return old(group, *arguments, **named)
-            work = old(group, *arguments, **named)
+            try:
+                work = old(group, *arguments, **named)
+            except BaseException:
+                self.refused(call)
+                raise
             if self.is_on:
                 try:
                     self.follow(about, call, work, is_waited)
@@ -354,6 +358,13 @@ class Comm(object):
             if future is not None and not is_waited:
                 call.has_future = True
                 future.add_done_callback(lambda _: self.end(call))
+
+    def refused(self, call):
+        """The call has raised: its operation does not hang."""
+        try:
+            self.end(call, is_known=False)
+        except Exception:
+            self.fail()
 
     def watch(self, work, call):
         """Its wait() and is_completed() tell."""

@@ -199,6 +199,23 @@ class Hook(StartCase):
                     folder, one["pid"], "SELECT sum(op = 'all_reduce' AND func = 'train') AS sums, count(*) AS 'all' FROM comm_metrics"))
                 self.assertIn((0, 1), [(row["src_rank"], row["dst_rank"]) for row in CommCase.sql(folder, one["pid"], AS_TYPED)])
 
+    def test_a_call_that_raises_does_not_hang(self):
+        if not has_torch(CommCase.python):
+            self.skipTest("no torch.distributed for %s" % CommCase.python)
+        done = self.run_python("-c", """
+import tempfile, torch, torch.distributed as distributed, probing
+from probing import _comm
+with tempfile.TemporaryDirectory() as folder:
+    distributed.init_process_group("gloo", init_method="file://" + folder + "/store", rank=0, world_size=1)
+    probing.enable_torch_profiling("off,comm=on")
+    for length in 2, 3:
+        try:
+            distributed.all_gather([torch.ones(2)], torch.ones(length))
+        except (RuntimeError, ValueError) as error:
+            print("raised")
+    print([(row[0], row[4] is None) for _, row in probing.ExternalTable.get("comm_metrics").take()], len(_comm._comm.pending))
+""", PROBING="1", PROBING_LOGLEVEL="warn")
+        self.assertEqual("raised\n[('all_gather', False), ('all_gather', True)] 0\n", done.stdout, done.stderr)
 
     def test_off_leaves_nothing(self):
         if not has_torch(CommCase.python):
