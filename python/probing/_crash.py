@@ -57,6 +57,6 @@ def configure(key, text):
     why = wait_for_signals()
     if why:
         raise Refused(why)
-    if _previous is None:
+    if _previous is None or sys.excepthook is sys.__excepthook__:
         _previous, sys.excepthook = sys.excepthook, hook
     _inside.undo(OWNER, end)

@@ -241,8 +241,10 @@ static void install(void)
 	for (unsigned i = 0; i < N_SIGNALS; i++) {
 		struct sigaction before;
 
+		if (sigaction(signals[i], NULL, &before) < 0 || before.sa_sigaction == handle)
+			continue;
 		/* A second one above a handler that calls the first one would be called by that in turn, for ever. */
-		if (sigaction(signals[i], NULL, &before) < 0 || before.sa_sigaction == handle || on.is_in[i])
+		if (on.is_in[i] && before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
 			continue;
 		on.previous[i] = before;
 		on.is_in[i] = true;

@@ -228,6 +228,18 @@ class Crash(CrashCase):
             self.assertEqual(0 if command == "os.abort()" else 1, out.count("mine\n"))
             self.assertEqual(1, len([name for name in os.listdir(self.folder) if name.startswith("%d-" % pid)]))
 
+    def test_set_again_where_the_program_has_removed_it(self):
+        for command in "os.abort()", "raises()":
+            process = self.start("told")
+            p.await_ready(process)
+            process.stdin.write("libc.signal(6, None); sys.excepthook = sys.__excepthook__\n")
+            process.stdin.flush()
+            self.assertEqual("done\n", process.stdout.readline())
+            p.probing(process.pid, "config", "probing.crash=on", check=p.OK, env=self.environment)
+            process.stdin.write(command + "\n")
+            process.stdin.flush()
+            self.assertIn("reason: ", self.report(self.end(process)[3]).stdout)
+
     def test_it_is_undone(self):
         state = "hook = sys.excepthook is sys.__excepthook__; " \
                 "print(hook, {l.split()[0]: int(l.split()[1], 16) >> 10 & 1 for l in open('/proc/self/status') if 'SigCgt' in l})"
