@@ -825,7 +825,8 @@ class Trace(object):
                 base._hook_for_profile = hook_for_profile
         self.undo.append(restore)
         import gc
-        for one in gc.get_objects():
+        # Not all objects: who refers to a tensor while torch ends it, in another thread, has torch warn
+        for one in gc.get_referrers(*classes) if sys.version_info >= (3, 9) else gc.get_objects():
             if issubclass(type(one), base) and "step" in one.__dict__:  # isinstance() runs code of proxies
                 self.wrap_step(one)
 

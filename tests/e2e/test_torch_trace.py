@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 import unittest
 
 import probing_test as p
@@ -370,6 +371,29 @@ class Unharmed(TorchCase):
                 "    print(len(modules._global_forward_hooks), len(modules._global_forward_pre_hooks), ours._trace.is_on)\n")
         done = self.run_python("-c", code, PROBING="1")
         self.assertEqual("0 0 False\n" * 2, done.stdout, done.stderr)
+
+    def test_it_is_switched_on_beside_a_thread_that_trains(self):
+        """torch warns where somebody refers to a tensor that it ends, and would access it afterwards."""
+        code = textwrap.dedent("""
+            import threading, torch, probing
+            model = torch.nn.Sequential(*[torch.nn.Linear(8, 8) for _ in range(8)])
+            optimizer, ends = torch.optim.SGD(model.parameters(), lr=0.1), threading.Event()
+            def train():
+                while not ends.is_set():
+                    model(torch.ones(2, 8)).sum().backward()
+                    optimizer.step()
+            kept = [[i] for i in range(300000)]
+            thread = threading.Thread(target=train)
+            thread.start()
+            for _ in range(10):
+                probing.enable_torch_profiling("on")
+                probing.disable_torch_profiling()
+            ends.set()
+            thread.join()
+            print("end")
+            """)
+        done = self.run_python("-W", "always", "-c", code, PROBING="1", PROBING_LOGLEVEL="warn", OMP_NUM_THREADS="1")
+        self.assertEqual(("end\n", ""), (done.stdout, done.stderr))
 
     def check_rows(self, pid):
         names = {tuple(row) for row in self.sql(pid, "SELECT DISTINCT module, operation_name FROM torch_trace WHERE stage = 'backward'")}
