@@ -69,11 +69,26 @@ static uint16_t find_or_add(struct catalogue_table *table, char **name, const ch
 	return (uint16_t)table->n_columns++;
 }
 
+/* Also "timestamp_" gets one more: else it would be one column with the program's "timestamp". */
+static bool needs_underscore(const char *name)
+{
+	size_t n = strlen(name);
+
+	while (n > 0 && name[n - 1] == '_')
+		n--;
+	if (n == strlen(first.name) && sqlite3_strnicmp(name, first.name, (int)n) == 0)
+		return true;
+	for (size_t i = 0; i < PROGRAM_N_HIDDEN; i++)
+		if (n == strlen(hidden[i].name) && sqlite3_strnicmp(name, hidden[i].name, (int)n) == 0)
+			return true;
+	return false;
+}
+
 int program_table_add(struct catalogue_table *table, const char *name, const char *type, uint16_t *ret)
 {
 	char *made;
 
-	if (asprintf(&made, "%s%s", name, is_ours(name) ? "_" : "") < 0)
+	if (asprintf(&made, "%s%s", name, needs_underscore(name) ? "_" : "") < 0)
 		return -ENOMEM;
 	*ret = find_or_add(table, &made, type);
 	free(made);

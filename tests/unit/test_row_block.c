@@ -184,13 +184,14 @@ static void rings_of_one_name_are_a_table(void **state)
 	put_table(&file, 1, 7, "logs", "epoch", "INTEGER", &one);
 	put_table(&file, 2, 8, "LOGS", "phase", "TEXT", &two);
 	put_table(&file, 3, 7, "backtrace", "timestamp", "ANY", &one);
+	put_table(&file, 5, 9, "backtrace", "Timestamp_", "ANY", &two);
 	put_table(&file, 4, 7, "x\"; DROP TABLE run; --", "a\"b", "nonsense", &one);
 	file_finish(&file, &db);
 	assert_rows(db, "SELECT * FROM logs", "1.000001 1 0.5 NULL\n2.000001 NULL 0.5 b\n");
 	assert_rows(db, "SELECT time_ns, process, loss FROM python.Logs WHERE timestamp > 1.5", "2000000000 8 0.5\n");
 	assert_rows(db, "SELECT count(*) FROM logs WHERE timestamp < 1.5", "1\n");
 	assert_rows(db, "SELECT count(*) FROM logs WHERE timestamp > 'x'", "0\n");
-	assert_rows(db, "SELECT timestamp_ FROM python.backtrace_", "1\n");
+	assert_rows(db, "SELECT timestamp_, timestamp__ FROM python.backtrace_", "1 NULL\nNULL b\n");
 	assert_rows(db, "SELECT \"a\"\"b\" FROM \"x\"\"; DROP TABLE run; --\"", "1\n");
 	assert_rows(db, "SELECT type FROM pragma_table_xinfo('logs') WHERE name IN ('epoch', 'loss', 'phase')",
 		    "INTEGER\nREAL\nTEXT\n");
