@@ -14,7 +14,7 @@
 #include "src/cli/cluster_ask.h"
 #include "src/cli/cluster_gather.h"
 
-enum { OPTION_SAMPLES = 0x200, LEAST_LOOKS = 10, MAX_SAMPLES = 1000 };
+enum { OPTION_SAMPLES = 0x200, MIN_SAMPLES = 10, MAX_SAMPLES = 1000 };
 
 struct options {
 	struct cluster_options cluster;
@@ -164,7 +164,7 @@ static int look_repeatedly(const struct options *options, struct cluster *cluste
 
 	for (unsigned i = 0; r >= 0 && i < options->n_samples; i++) {
 		sleep_until(began_ns + whole_ns * i / options->n_samples);
-		if (i >= LEAST_LOOKS && monotonic_ns() > began_ns + whole_ns)
+		if (i >= MIN_SAMPLES && monotonic_ns() > began_ns + whole_ns)
 			break;
 		r = gather_run(&options->cluster, words, take_look, cluster);
 	}

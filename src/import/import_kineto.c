@@ -38,7 +38,7 @@ enum {
 	LEGACY_PID = 1,
 };
 #define MAX_US 4e15                                /* of a time since 1970: the year 2096 */
-#define MAX_SPAN_NS ((uint64_t)900000000000000000) /* three decades; twice MAX_US is more than INT64_MAX ns */
+#define MAX_SPAN_NS ((uint64_t)900000000000000000) /* three decades; times can be farther apart than INT64_MAX ns */
 
 static int damaged(const struct kineto *kineto, const char *what)
 {
