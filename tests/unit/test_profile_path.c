@@ -283,6 +283,82 @@ static void test_no_such_stack(void **state)
 	assert_int_equal(profile_path(&made.profile, 2, false, path, 4), 0);
 }
 
+/* ---- Labels ---- */
+
+static void add_total(struct profile *profile, int32_t stack, int32_t label, uint64_t weight)
+{
+	profile->totals[profile->n_totals] = (struct profile_total){
+		.pid = 1, .tid = 1, .stack = stack, .label = label, .samples = 1, .weight = weight
+	};
+	profile->n_totals++;
+}
+
+/* The names of the path of the total of a weight, outermost first. */
+static void labelled_path(const struct profile *profile, uint64_t weight, char *to, size_t n_bytes)
+{
+	int32_t path[8];
+	size_t n, used = 0;
+
+	to[0] = '\0';
+	for (size_t i = 0; i < profile->n_totals; i++) {
+		if (profile->totals[i].weight != weight)
+			continue;
+		assert_int_equal(profile->totals[i].label, 0);
+		n = profile_path(profile, profile->totals[i].stack, false, path, N_ELEMENTS(path));
+		for (size_t k = 0; k < n; k++)
+			used += (size_t)snprintf(to + used, n_bytes - used, "%s%s", k > 0 ? " " : "",
+						 profile->frames[path[k]].name);
+	}
+}
+
+/* A stack of two labels becomes two; libc's start is hidden below a label, too; time that was not sampled has none. */
+static void test_labels(void **state)
+{
+	static const struct profile_frame frames[] = {
+		NATIVE("_start", LIBC, ROLE_NONE),
+		EVAL(PYTHON),
+		{ .kind = FRAME_PYTHON, .name = "train", .function = 1, .inlined_into = -1 },
+		{ .kind = FRAME_UNSAMPLED, .name = "[not sampled]", .inlined_into = -1 },
+	};
+	static const struct profile_stack stacks[] = { { -1, 0 }, { 0, 1 }, { 1, 2 }, { -1, 3 } };
+	static const struct {
+		int32_t stack, label;
+		const char *path;
+	} cases[] = {
+		{ 2, 2, "b train" }, { 2, 1, "a train" }, { 2, 0, "none train" },
+		{ 2, 1, "a train" }, { -1, 1, "a" },      { 3, 0, "[not sampled]" },
+	};
+	CLEANUP(profile_freep) struct profile *profile = NULL;
+	char shown[128];
+
+	(void)state;
+	assert_int_equal(profile_new(&profile), 0);
+	profile->frames = calloc(N_ELEMENTS(frames), sizeof *frames);
+	profile->stacks = calloc(N_ELEMENTS(stacks), sizeof *stacks);
+	profile->totals = calloc(N_ELEMENTS(cases), sizeof *profile->totals);
+	profile->labels = calloc(2, sizeof *profile->labels);
+	assert_true(profile->frames && profile->stacks && profile->totals && profile->labels);
+	memcpy(profile->frames, frames, sizeof frames);
+	memcpy(profile->stacks, stacks, sizeof stacks);
+	profile->n_frames = N_ELEMENTS(frames);
+	profile->n_stacks = N_ELEMENTS(stacks);
+	profile->labels[profile->n_labels++] = "a";
+	profile->labels[profile->n_labels++] = "b";
+	for (size_t i = 0; i < N_ELEMENTS(cases); i++)
+		add_total(profile, cases[i].stack, cases[i].label, i + 1);
+	assert_int_equal(profile_put_labels(profile, "none"), 0);
+	assert_int_equal(profile->n_labels, 0);
+	assert_int_equal(profile->n_stacks, 3 * 4 + 1);
+	for (size_t i = 0; i < profile->n_stacks; i++)
+		assert_true(profile->stacks[i].parent < (int32_t)i);
+	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+		labelled_path(profile, i + 1, shown, sizeof shown);
+		assert_string_equal(shown, cases[i].path);
+	}
+	for (size_t i = 1; i < profile->n_totals; i++)
+		assert_true(profile->totals[i - 1].stack <= profile->totals[i].stack);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -291,6 +367,7 @@ int main(void)
 		cmocka_unit_test(test_too_little_room_keeps_the_outermost),
 		cmocka_unit_test(test_a_part),
 		cmocka_unit_test(test_no_such_stack),
+		cmocka_unit_test(test_labels),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
