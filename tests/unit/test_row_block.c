@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 
 #include "base/util.h"
 #include "src/catalogue/catalogue.h"
+#include "src/store/activity.h"
 #include "src/store/row_block.h"
 
 static struct row_value integer(int64_t value)
@@ -205,6 +207,79 @@ static void rings_of_one_name_are_a_table(void **state)
 	assert_int_equal(unlink(file.path), 0);
 }
 
+/* In seconds, of thread 9. */
+static void put_pass(struct row_bytes *rows, const char *module, const char *stage, double began, double end)
+{
+	const struct row_value values[] = { text(module), text(stage), integer(9), real(began),
+					    real((end - began) * 1e3) };
+
+	assert_int_equal(row_put(rows, (uint64_t)(end * 1e9), values, N_ELEMENTS(values)), 0);
+}
+
+static void assert_doing(struct activity *activity, int64_t tid, double seconds, const char *wanted)
+{
+	struct doing doing;
+	char found[64];
+
+	activity_find(activity, 7, tid, (uint64_t)(seconds * 1e9) + 1000, &doing);
+	snprintf(found, sizeof found, "%s %s", doing.span ?: "-", doing.phase ?: "-");
+	assert_string_equal(found, wanted);
+}
+
+/* The module that began last in the thread and goes on; of those that began at once the inner one. */
+static void the_module_of_a_moment(void **state)
+{
+	static const struct row_column_row columns[] = { { "module", "TEXT" },
+							 { "stage", "TEXT" },
+							 { "tid", "INTEGER" },
+							 { "began", "REAL" },
+							 { "host_ms", "REAL" } };
+	const struct row_value broken[][N_ELEMENTS(columns)] = {
+		{ text("x"), text("forward"), integer(0), real(1.5), real(9e3) },
+		{ text("x"), text("forward"), integer(9), real(-1), real(9e3) },
+		{ text("x"), text("forward"), integer(9), real(1e300), real(9e3) },
+		{ text("x"), null, integer(9), real(1.5), real(9e3) },
+		{ text("x"), text("forward"), null, null, null },
+	};
+	struct row_bytes rows = { 0 };
+	struct activity *activity;
+	struct file file;
+	sqlite3 *db;
+
+	(void)state;
+	file_init(&file);
+	assert_int_equal(store_put_row_table(file.store, &(struct row_table_row){ 1, 7, "torch_trace", 1000, columns,
+										  N_ELEMENTS(columns) }),
+			 0);
+	put_pass(&rows, "a.b", "forward", 2, 3);
+	put_pass(&rows, "a", "forward", 1, 4);
+	put_pass(&rows, "left", "backward", 5, 7); /* branches whose backward passes overlap */
+	put_pass(&rows, "right", "backward", 6, 8);
+	put_pass(&rows, "leaf", "backward", 9, 10); /* of one begin and end with the module around it */
+	put_pass(&rows, "root", "backward", 9, 10);
+	for (size_t i = 0; i < N_ELEMENTS(broken); i++)
+		assert_int_equal(row_put(&rows, 11000000000, broken[i], N_ELEMENTS(columns)), 0);
+	assert_int_equal(store_put_row_block(file.store, 1, &rows), 0);
+	free(rows.at);
+	file_finish(&file, &db);
+	assert_int_equal(activity_load_passes(db, &activity), 0);
+	assert_doing(activity, 9, 0.5, "- -");
+	assert_doing(activity, 9, 1.5, "a forward");
+	assert_doing(activity, 9, 2, "a.b forward");
+	assert_doing(activity, 9, 3, "a forward");
+	assert_doing(activity, 9, 4.5, "- -");
+	assert_doing(activity, 9, 5.5, "left backward");
+	assert_doing(activity, 9, 6.5, "right backward");
+	assert_doing(activity, 9, 7.5, "right backward");
+	assert_doing(activity, 9, 8.5, "- -");
+	assert_doing(activity, 9, 9.5, "leaf backward");
+	assert_doing(activity, 9, 10.5, "- -");
+	assert_doing(activity, 8, 1.5, "- -");
+	activity_free(activity);
+	sqlite3_close(db);
+	assert_int_equal(unlink(file.path), 0);
+}
+
 static void a_damaged_block_is_an_error(void **state)
 {
 	const struct row_value one = integer(1);
@@ -328,6 +403,7 @@ int main(void)
 		cmocka_unit_test(rows_come_back),
 		cmocka_unit_test(damaged_blocks_are_refused),
 		cmocka_unit_test(rings_of_one_name_are_a_table),
+		cmocka_unit_test(the_module_of_a_moment),
 		cmocka_unit_test(a_damaged_block_is_an_error),
 		cmocka_unit_test(rows_without_a_ring_are_dropped),
 		cmocka_unit_test(large_rows_are_copied),
