@@ -195,7 +195,7 @@ static int add_pass(struct reading *reading, const struct ring *ring, const stru
 	const struct row_value *began = value_at(block, ring->began, ROW_REAL);
 	const struct row_value *module = value_at(block, ring->name, ROW_TEXT);
 	const struct row_value *stage = value_at(block, ring->phase, ROW_TEXT);
-	uint32_t stage_name;
+	uint32_t stage_name = 0;
 	struct row *row;
 	int r;
 
