@@ -61,8 +61,9 @@ function describe(one) {
 	if (one.kind === "process")
 		return [one.target, one.kind, one.pid, one.python, one.running ? "running" : "ended", one.command];
 	const info = one.info || {};
+	const run = (info.runs || [])[0] || {};
 
-	return [one.target, one.kind, info.pid, info.python, one.failure ? one.failure.error : info.samples, info.command];
+	return [one.target, one.kind, run.pid, run.python, one.failure ? one.failure.error : info.samples, run.command];
 }
 
 async function showOverview() {

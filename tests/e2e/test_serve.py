@@ -11,6 +11,7 @@ import signal
 import socket
 import stat
 import subprocess
+import sys
 import threading
 import time
 import unittest
@@ -18,6 +19,9 @@ import xml.etree.ElementTree
 
 import probing_test as t
 from probing_test import probing
+
+sys.path.insert(0, os.path.join(t.ROOT, "tests", "browser"))
+import devtools  # noqa: E402
 
 TOKEN = "a token of the test"
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
@@ -47,6 +51,16 @@ def serving(*arguments, **environment):
             process.communicate()
 
 
+def commands_of(process):
+    """The verbs that answer: children of any thread."""
+    tasks = "/proc/%d/task" % process.pid
+    found = []
+    for tid in os.listdir(tasks):
+        with contextlib.suppress(FileNotFoundError), open("%s/%s/children" % (tasks, tid)) as children:
+            found += [int(pid) for pid in children.read().split()]
+    return found
+
+
 class Answer:
     def __init__(self, response):
         self.status, self.headers, self.body = response.status, response.headers, response.read()
@@ -73,7 +87,7 @@ class Served(t.Case):
         with contextlib.ExitStack() as stack:
             folder = stack.enter_context(t.scratch())
             target = stack.enter_context(t.fixture("demo.py"))
-            t.record(target.pid, 1, 199, "train.db")
+            probing("record", "--pid", target.pid, "-d", 1, "-F", 199, "-o", "train.db", check=t.OK)
             shutil.copy("train.db", MARKUP + ".db")
             process, link = stack.enter_context(serving("train.db", str(target.pid), MARKUP + ".db", "--timeout", "1s", "--limit", "5",
                                                         PROBING_AUTH_TOKEN=TOKEN))
@@ -104,7 +118,7 @@ class Served(t.Case):
         self.assertEqual(self.pid, str(answer.json[0]["pid"]))
 
     def test_query_of_a_process_as_csv(self):
-        answer = self.query("SELECT func, depth FROM python.backtrace WHERE thread = 'MainThread'", self.pid, Accept="text/csv")
+        answer = self.query("SELECT func, depth FROM python.backtrace WHERE func = '<module>'", self.pid, Accept="text/csv")
         self.assertEqual((200, "text/csv; charset=utf-8"), (answer.status, answer.headers["Content-Type"]))
         rows = list(csv.DictReader(answer.text.splitlines()))
         self.assertIn("<module>", [row["func"] for row in rows])
@@ -146,6 +160,7 @@ class Served(t.Case):
         recording, process, hostile = self.ask("/apis/overview").json["targets"]
         self.assertEqual(("train.db", "recording"), (recording["target"], recording["kind"]))
         self.assertIn("samples", recording["info"])
+        self.assertEqual(int(self.pid), recording["info"]["runs"][0]["pid"])
         self.assertEqual((self.pid, "process", int(self.pid), True),
                          (process["target"], process["kind"], process["pid"], process["running"]))
         self.assertIn("demo.py", process["command"])
@@ -320,8 +335,8 @@ class Alone(t.Case):
             path = "/apis/flamegraph?seconds=50"
             thread = threading.Thread(target=lambda: statuses.append(self.cut(link, path)))
             thread.start()
-            t.wait_until(lambda: t.children_of(process.pid), 20, "a command")
-            commands = t.children_of(process.pid)
+            t.wait_until(lambda: commands_of(process), 20, "a command")
+            commands = commands_of(process)
             start = time.monotonic()
             process.send_signal(signal.SIGINT)
             self.assertEqual(0, process.wait(20))
@@ -338,8 +353,8 @@ class Alone(t.Case):
 
     def test_a_process_that_has_ended_is_gone(self):
         with serving(self.pid, PROBING_AUTH_TOKEN=TOKEN) as (_, link):
-            self.target.kill()
-            self.target.wait()
+            os.kill(int(self.pid), signal.SIGKILL)
+            self.target.process.wait()
             authorization = "Bearer " + TOKEN
             answer = self.get(link, "/apis/pythonext/callstack", Authorization=authorization)
             self.assertEqual((410, "process %s has ended" % self.pid), (answer.status, answer.error))
@@ -363,8 +378,47 @@ class Alone(t.Case):
             self.assertEqual(0, process.wait(20))
             self.assertFalse(os.path.exists(path))
 
+    def test_the_page_in_a_browser(self):
+        browser = devtools.find_browser()
+        if browser is None:
+            self.skipTest("there is no Chromium here")
+        probing("record", "--pid", self.pid, "-d", 1, "-o", MARKUP + ".db", check=t.OK)
+        with serving(MARKUP + ".db", self.pid) as (_, link), devtools.opened(browser) as page:
+            page.send("Page.navigate", url=link)
+            page.until("document.querySelectorAll('#overview tbody tr').length === 2")
+            self.assertEqual("/", page.run("location.pathname + location.search"))
+            self.assertEqual("", page.run("document.cookie"))  # HttpOnly
+            self.assertEqual(MARKUP + ".db", page.run("document.querySelector('#overview td').textContent"))
+            self.assertEqual(2, page.run("[...document.querySelectorAll('#overview td:last-child')].filter("
+                                         "one => one.textContent.includes('demo.py')).length"))
+            page.until("!document.getElementById('graph').hidden && document.getElementById('status').textContent === ''")
+            self.assertEqual([200], page.run("performance.getEntriesByType('resource').filter("
+                                             "one => one.initiatorType === 'iframe').map(one => one.responseStatus)"))
+            if os.environ.get("PROBING_PICTURES"):
+                page.picture(os.path.join(os.environ["PROBING_PICTURES"], "serve-recording.png"))
+            page.run("document.getElementById('sql').focus(); document.getElementById('sql').select()")
+            page.type("SELECT '%s' AS markup, 7 AS n, NULL AS empty" % MARKUP)
+            page.press("Enter", modifiers=devtools.CONTROL)
+            page.until("document.getElementById('note').textContent !== 'Running.' && document.getElementById('note').textContent")
+            self.assertEqual("1 row", page.run("document.getElementById('note').textContent"))
+            self.assertEqual([MARKUP, "7", ""], page.run("[...document.querySelectorAll('#result td')].map(one => one.textContent)"))
+            page.run("document.getElementById('target').selectedIndex = 1;"
+                     "document.getElementById('target').dispatchEvent(new Event('change'))")
+            page.until("document.getElementById('stack').textContent.includes('demo.py')")
+            self.assertEqual(0, page.run("document.querySelectorAll('img').length"))
+            unnamed = "[...document.querySelectorAll('button, select, input, textarea, iframe')].filter(" \
+                      "one => !(one.textContent || one.title || one.labels && one.labels.length)).length"
+            self.assertEqual(0, page.run(unnamed))
+            origin = link.split("/?")[0] + "/"
+            self.assertEqual([], [url for url in page.fetched if not url.startswith((origin, "data:"))])
+            self.assertEqual([], page.errors)
+            page.prefer(color_scheme="dark", reduced_motion="reduce")
+            self.assertNotEqual("rgb(255, 255, 255)", page.run("getComputedStyle(document.getElementById('sql')).backgroundColor"))
+            if os.environ.get("PROBING_PICTURES"):
+                page.picture(os.path.join(os.environ["PROBING_PICTURES"], "serve.png"))
+
     def test_wrong_arguments(self):
-        self.assertIn("cannot be opened", probing("serve", "none.db", check=t.NO_INPUT).stderr)
+        self.assertIn("does not exist", probing("serve", "none.db", check=t.NO_INPUT).stderr)
         self.assertEqual(t.NO_INPUT, probing("serve", "4194000").returncode)
         self.assertEqual(t.USAGE, probing("serve", self.pid, "--port", "70000").returncode)
         self.assertEqual(t.USAGE, probing("serve", self.pid, "--port", "1", "--socket", "x").returncode)
