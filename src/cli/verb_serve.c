@@ -163,6 +163,14 @@ static int fail_open(const struct options *options, int error)
 			options->serve.socket ? options->serve.socket : "the port", strerror(-error));
 }
 
+/* nohup(1): a signal that is blocked would be taken all the same. */
+static bool is_ignored(int signal)
+{
+	struct sigaction action;
+
+	return sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 /* Signals are blocked before there are threads: only serve_run() takes them. */
 static int serve(const struct options *options)
 {
@@ -173,7 +181,8 @@ static int serve(const struct options *options)
 	sigemptyset(&ends);
 	sigaddset(&ends, SIGINT);
 	sigaddset(&ends, SIGTERM);
-	sigaddset(&ends, SIGHUP);
+	if (!is_ignored(SIGHUP))
+		sigaddset(&ends, SIGHUP);
 	sigprocmask(SIG_BLOCK, &ends, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	r = serve_open(&options->serve, &serve);
