@@ -135,7 +135,7 @@ static const struct local_rank *with_pid(const struct found *found, pid_t pid)
 /* Parents between two Python processes may be others: a shell, a wrapper. */
 static const struct local_rank *next_ancestor(const struct found *found, pid_t *parent)
 {
-	for (unsigned i = 0; i<MAX_ANCESTORS && * parent> 1; i++) {
+	for (unsigned i = 0; *parent > 1 && i < MAX_ANCESTORS; i++) {
 		const struct local_rank *rank = with_pid(found, *parent);
 		struct proc_stat stat;
 

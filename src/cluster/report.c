@@ -20,10 +20,10 @@
 
 #define TOO_FAR 3.5 /* deviations */
 #define NORMAL 0.6745
-#define LEAST_SHARE 0.10 /* of the median: smaller differences are named by nobody */
-#define LEAST_RANKS 3
+#define MIN_SHARE 0.10 /* of the median: smaller differences are named by nobody */
+#define MIN_RANKS 3
 #define SURE 0.01
-#define LEAST_CHANGE 0.2 /* of the looks */
+#define MIN_CHANGE 0.2 /* of the looks */
 
 enum { MAX_PLACES = 3 };
 
@@ -140,10 +140,10 @@ static bool put_number(const struct job *job, const struct cluster_rank *rank, s
 	const struct spread *spread = &job->spreads[k];
 	double value = rank->usage.seconds > 0 ? measure->of(&rank->usage) : -1, distance;
 
-	if (value < 0 || spread->n < LEAST_RANKS)
+	if (value < 0 || spread->n < MIN_RANKS)
 		return false;
 	distance = (value - spread->median) / spread->deviation;
-	if (fabs(distance) < TOO_FAR || fabs(value - spread->median) < LEAST_SHARE * spread->median)
+	if (fabs(distance) < TOO_FAR || fabs(value - spread->median) < MIN_SHARE * spread->median)
 		return false;
 	if (out)
 		fprintf(out, "  %s: %.2f %s; the median of all is %.2f (%+.1f deviations)\n", measure->name,
@@ -335,7 +335,7 @@ static bool put_places(struct job *job, size_t i, FILE *out)
 				best = place;
 			}
 		}
-		if (largest < LEAST_CHANGE)
+		if (largest < MIN_CHANGE)
 			break;
 		p = report_fisher(job->here[best], n, job->all[best] - job->here[best], m) * n_tests;
 		if (p > SURE)

@@ -13,7 +13,7 @@
 
 /* New rings are looked for so often; folders of processes that had none yet, ever less often. */
 #define FIND_NS UINT64_C(900000000)
-#define LONGEST_FIND_NS (4 * FIND_NS)
+#define MAX_FIND_NS (4 * FIND_NS)
 
 enum {
 	MAX_LAST = 64, /* readings at the end: the largest ring takes fewer */
@@ -134,9 +134,8 @@ static int find(struct pipeline *pipeline, struct rows_follower *follower, uint6
 	if (now_ns < follower->next_find_ns)
 		return 0;
 	r = rows_find(follower, &pipeline->rows.place);
-	follower->find_ns = follower->folder >= 0 || follower->find_ns == 0
-				    ? FIND_NS
-				    : MIN(2 * follower->find_ns, LONGEST_FIND_NS);
+	follower->find_ns = follower->folder >= 0 || follower->find_ns == 0 ? FIND_NS
+									    : MIN(2 * follower->find_ns, MAX_FIND_NS);
 	follower->next_find_ns = now_ns + follower->find_ns;
 	return r;
 }
