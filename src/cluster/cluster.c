@@ -166,12 +166,12 @@ void cluster_sort(struct cluster *cluster)
 
 int cluster_jobs(const struct cluster *cluster, const char *const **ret, size_t *ret_n)
 {
-	const char **jobs = calloc(cluster->n_ranks + 1, sizeof *jobs);
+	const char **jobs = calloc(CLUSTER_MAX_JOBS, sizeof *jobs);
 	size_t n = 0;
 
 	if (!jobs)
 		return -ENOMEM;
-	for (size_t i = 0; i < cluster->n_ranks; i++)
+	for (size_t i = 0; i < cluster->n_ranks && n < CLUSTER_MAX_JOBS; i++)
 		if (n == 0 || strcmp(jobs[n - 1], cluster->ranks[i].identity.job) != 0)
 			jobs[n++] = cluster->ranks[i].identity.job;
 	*ret = (const char *const *)jobs;

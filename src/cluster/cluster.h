@@ -24,6 +24,7 @@ enum {
 	CLUSTER_MAX_ALL_BYTES = 1 << 30, /* of the documents of all hosts */
 	CLUSTER_MAX_HOSTS = 1 << 14,
 	CLUSTER_MAX_RANKS = 1 << 16,   /* of all hosts together */
+	CLUSTER_MAX_JOBS = 1 << 10,    /* that are shown; each takes time for all ranks */
 	CLUSTER_MAX_THREADS = 1 << 14, /* of a rank */
 	CLUSTER_MAX_FRAMES = 4096,     /* of a thread */
 	CLUSTER_MAX_NUMBER = 1 << 24,  /* of a rank; larger ones are unknown */
@@ -292,7 +293,7 @@ void tree_place(const struct cluster_tree *tree, const struct tree_stack *stack,
 
 /* ---- Output ---- */
 
-/* The jobs of a cluster, each once, in order. @ret: free(3) ends it; borrows the names. -ENOMEM. */
+/* The first CLUSTER_MAX_JOBS jobs of a cluster, each once, in order. @ret: free(3) ends it; borrows the names. -ENOMEM. */
 int cluster_jobs(const struct cluster *cluster, const char *const **ret, size_t *ret_n);
 
 /* cluster_print - all jobs: what is wrong, classes, trees. 0, -ENOMEM, -EIO. */

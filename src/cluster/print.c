@@ -435,6 +435,14 @@ static int put_job(struct page *page, const struct tree_options *options, bool e
 	return r;
 }
 
+static bool has_job(const struct cluster *cluster, const char *job)
+{
+	for (size_t i = 0; i < cluster->n_ranks; i++)
+		if (strcmp(cluster->ranks[i].identity.job, job) == 0)
+			return true;
+	return false;
+}
+
 int cluster_print(const struct cluster *cluster, const struct tree_options *options, bool colour, bool expects_all,
 		  FILE *out)
 {
@@ -447,12 +455,14 @@ int cluster_print(const struct cluster *cluster, const struct tree_options *opti
 	if (r < 0)
 		return r;
 	r = put_host_problems(&page);
-	for (size_t i = 0; r >= 0 && i < n_jobs; i++) {
-		if (options->job && strcmp(options->job, jobs[i]) != 0)
-			continue;
+	if (r >= 0 && options->job && has_job(cluster, options->job))
+		r = put_job(&page, options, expects_all);
+	for (size_t i = 0; r >= 0 && !options->job && i < n_jobs; i++) {
 		of_job.job = jobs[i];
 		fputs(i > 0 ? "\n" : "", out);
 		r = put_job(&page, &of_job, expects_all);
 	}
+	if (r >= 0 && !options->job && n_jobs == CLUSTER_MAX_JOBS)
+		fprintf(out, "\nThese are the first %d jobs; --job NAME shows one\n", CLUSTER_MAX_JOBS);
 	return r < 0 ? r : ferror(out) ? -EIO : 0;
 }

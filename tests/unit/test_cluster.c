@@ -329,6 +329,33 @@ static void of_many_classes_the_smallest_and_the_largest_are_shown(void **state)
 	cluster_done(&cluster);
 }
 
+/* A host that makes up jobs does not make the output endless. */
+static void jobs_have_a_limit(void **state)
+{
+	struct tree_options options = { 0 }, last = { .job = "j4999" };
+	CLEANUP(freep) char *text = NULL, *one = NULL, *document = NULL;
+	struct cluster cluster = { 0 };
+	size_t n_bytes;
+	FILE *out = open_memstream(&document, &n_bytes);
+
+	(void)state;
+	assert_non_null(out);
+	fputs("{\"probing_cluster\":1,\"hosts\":[{\"host\":\"a\",\"ranks\":[", out);
+	for (int i = 0; i < 5000; i++)
+		fprintf(out, "%s{\"rank\":0,\"status\":\"read\",\"job\":\"j%04d\",\"world_size\":2}", i > 0 ? "," : "",
+			i);
+	fputs("]}]}", out);
+	assert_int_equal(fclose(out), 0);
+	read_document(&cluster, document);
+	text = print(&cluster, &options);
+	assert_non_null(strstr(text, "Job j1023: 1 of 2 ranks read\n"));
+	assert_null(strstr(text, "Job j1024"));
+	assert_non_null(strstr(text, "\nThese are the first 1024 jobs; --job NAME shows one\n"));
+	one = print(&cluster, &last);
+	assert_non_null(strstr(one, "Job j4999: 1 of 2 ranks read\n"));
+	cluster_done(&cluster);
+}
+
 /* ---- Comparison ---- */
 
 /* Against sums of binomial coefficients in whole numbers. */
@@ -577,6 +604,7 @@ int main(void)
 		cmocka_unit_test(a_column_may_be_called_rowid),
 		cmocka_unit_test(missing_ranks_of_all_jobs_have_a_limit),
 		cmocka_unit_test(of_many_classes_the_smallest_and_the_largest_are_shown),
+		cmocka_unit_test(jobs_have_a_limit),
 		cmocka_unit_test(fishers_test_is_exact),
 		cmocka_unit_test(the_rank_that_differs_is_named_with_what_it_does),
 		cmocka_unit_test(equal_ranks_do_not_differ),
