@@ -463,6 +463,8 @@ static void configure(struct client *client, const struct message *message)
 	}
 	if (key >= 0 && config_keys[key]->module) {
 		begin_applying(client, (unsigned)key);
+		if (!on.is_applying && config_keys[key] == &config_crash)
+			(void)set_crash(&agent.config);
 		return;
 	}
 	agent.config = on.applied;

@@ -308,6 +308,19 @@ class Beside(CrashCase):
         process.stdin.flush()
         self.end(process)
 
+    def test_off_that_is_refused_leaves_it_on(self):
+        process = self.start("told")
+        p.await_ready(process)
+        busy = subprocess.Popen([p.BINARY, str(process.pid), "eval", "print(1, flush=True); import time; time.sleep(1)"],
+                                stdout=subprocess.PIPE, env=self.environment)
+        self.assertEqual(b"1\n", busy.stdout.readline())
+        said = p.probing(process.pid, "config", "probing.crash=off", env=self.environment)
+        self.assertIn("an evaluation has not ended yet", said.stderr)
+        busy.communicate()
+        process.stdin.write("segv()\n")
+        process.stdin.flush()
+        self.assertIn("SIGSEGV", self.report(self.end(process)[3]).stdout)
+
     def test_it_was_killed(self):
         p.need_root()
         process = self.start("told", "1")
