@@ -111,13 +111,15 @@ int live_recording_make(pid_t pid, double seconds, struct live_recording *ret)
 	int r, status, signal;
 	pid_t recorder;
 
+	taken_signals(&taken);
+	pthread_sigmask(SIG_BLOCK, &taken, &before); /* before there is a folder that a signal would leave behind */
 	r = live_folder(ret);
-	if (r < 0)
+	if (r < 0) {
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
 		return cli_fail(EXIT_NO_OUTPUT, "no file for the samples can be created in $TMPDIR or /tmp: %s",
 				strerror(-r));
+	}
 	cli_say("recording process %d for %.10g s; -d TIME changes that\n", (int)pid, seconds);
-	taken_signals(&taken);
-	pthread_sigmask(SIG_BLOCK, &taken, &before);
 	fflush(NULL);
 	recorder = fork();
 	if (recorder == 0) {

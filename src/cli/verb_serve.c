@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* verb_serve.c - recordings and processes over HTTP, until Ctrl-C. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -171,6 +172,18 @@ static bool is_ignored(int signal)
 	return sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
+/* Those that are closed would become connections, and then the input or output of a command. */
+static void fill_standard_descriptors(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
 /* Signals are blocked before there are threads: only serve_run() takes them. */
 static int serve(const struct options *options)
 {
@@ -185,6 +198,8 @@ static int serve(const struct options *options)
 		sigaddset(&ends, SIGHUP);
 	sigprocmask(SIG_BLOCK, &ends, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGCHLD, SIG_DFL); /* the exit status of each command is read */
+	fill_standard_descriptors();
 	r = serve_open(&options->serve, &serve);
 	if (r < 0)
 		return fail_open(options, r);

@@ -116,6 +116,15 @@ static bool judge(struct command_result *result, double seconds, double took, st
 	return false;
 }
 
+/* Its socket; -1: unknown. */
+static int client_of(const struct request *request)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(request->connection,
+								       MHD_CONNECTION_INFO_CONNECTION_FD);
+
+	return info ? info->connect_fd : -1;
+}
+
 bool request_run(const struct request *request, const char *const *words, double seconds, struct answer *ret)
 {
 	struct command_result result;
@@ -127,7 +136,8 @@ bool request_run(const struct request *request, const char *const *words, double
 		answer_fail(ret, MHD_HTTP_SERVICE_UNAVAILABLE, "too many requests are being answered: ask again");
 		return false;
 	}
-	r = command_run(words, request->body, request->n_body, seconds + GRACE_S, request->stop, &result);
+	r = command_run(words, request->body, request->n_body, seconds + GRACE_S, request->stop, client_of(request),
+			&result);
 	sem_post(request->commands);
 	if (r == -ECANCELED)
 		answer_fail(ret, MHD_HTTP_SERVICE_UNAVAILABLE, "probing serve is ending");

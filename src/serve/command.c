@@ -21,7 +21,7 @@
 
 #include "base/util.h"
 
-enum { READ_BYTES = 64 << 10, GRACE_MS = 2000, TICK_MS = 100 };
+enum { READ_BYTES = 64 << 10, GRACE_MS = 10000, TICK_MS = 10 };
 
 void command_result_done(struct command_result *result)
 {
@@ -58,9 +58,9 @@ static void __attribute__((noreturn))
 run_child(const char *const *words, int in, int out, int err, pid_t parent, const sigset_t *none)
 {
 	setpgid(0, 0);
-	/* Descriptors of connections stay here, whatever the library has done about them. */
+	/* Descriptors of connections stay here, whatever the library has done about them; before Linux 5.9 it alone does. */
 	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent || dup2(in, 0) < 0 || dup2(out, 1) < 0 ||
-	    dup2(err, 2) < 0 || syscall(SYS_close_range, 3U, ~0U, 0U) < 0)
+	    dup2(err, 2) < 0 || (syscall(SYS_close_range, 3U, ~0U, 0U) < 0 && errno != ENOSYS))
 		_exit(1);
 	signal(SIGPIPE, SIG_DFL);
 	sigprocmask(SIG_SETMASK, none, NULL);
@@ -86,30 +86,41 @@ static int take_output(int fd, struct command_result *to)
 	return n > 0;
 }
 
-/* Until it closes its stdout. -ETIME, -EMSGSIZE, -ECANCELED: it is to be stopped. */
-static int await_output(int fd, int stop, int64_t deadline_ms, struct command_result *to)
+/* Until it closes its stdout. -ETIME, -EMSGSIZE, -ECANCELED, -ECONNRESET: it is to be stopped. */
+static int await_output(int fd, int stop, int client, int64_t deadline_ms, struct command_result *to)
 {
 	int r = 1;
 
 	while (r > 0) {
-		struct pollfd fds[] = { { .fd = fd, .events = POLLIN }, { .fd = stop, .events = POLLIN } };
+		struct pollfd fds[] = {
+			{ .fd = fd, .events = POLLIN },
+			{ .fd = stop, .events = POLLIN },
+			{ .fd = client, .events = POLLRDHUP },
+		};
 		int64_t left_ms = deadline_ms - now_ms();
 
 		if (left_ms <= 0)
 			return -ETIME;
-		if (poll(fds, 2, (int)MIN(left_ms, INT32_MAX)) < 0 && errno != EINTR)
+		if (poll(fds, 3, (int)MIN(left_ms, INT32_MAX)) < 0 && errno != EINTR)
 			return -errno;
 		if (fds[1].revents)
 			return -ECANCELED;
+		if (fds[2].revents)
+			return -ECONNRESET;
 		if (fds[0].revents)
 			r = take_output(fd, to);
 	}
 	return r;
 }
 
+/* @ret_status: as of waitpid(2); that of a failure where somebody else has taken it. */
 static bool has_ended(pid_t pid, int *ret_status)
 {
-	return waitpid(pid, ret_status, WNOHANG) == pid;
+	pid_t ended = waitpid(pid, ret_status, WNOHANG);
+
+	if (ended < 0)
+		*ret_status = W_EXITCODE(1, 0);
+	return ended != 0;
 }
 
 /* It may close stdout and go on: until the deadline it is waited for, then it is ended with its group. */
@@ -122,19 +133,19 @@ static int end_child(pid_t pid, int r, int64_t deadline_ms, int stop, struct com
 	while (r == 0 && !has_ended(pid, &status)) {
 		if (now_ms() > deadline_ms)
 			r = -ETIME;
-		else if (poll(&stopped, 1, 10) > 0)
+		else if (poll(&stopped, 1, TICK_MS) > 0)
 			r = -ECANCELED;
 		else
 			continue;
 		break;
 	}
 	if (r < 0) {
-		kill(-pid, SIGTERM);
+		kill(pid, SIGTERM); /* it ends its own processes, and removes its files */
 		kill_ms = now_ms() + GRACE_MS;
 		while (!has_ended(pid, &status)) {
 			if (now_ms() > kill_ms)
 				kill(-pid, SIGKILL);
-			poll(NULL, 0, TICK_MS / 10);
+			poll(NULL, 0, TICK_MS);
 		}
 	}
 	to->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -143,7 +154,7 @@ static int end_child(pid_t pid, int r, int64_t deadline_ms, int stop, struct com
 	return r == -ETIME || r == -EMSGSIZE ? 0 : r;
 }
 
-int command_run(const char *const *words, const char *input, size_t n_input, double seconds, int stop,
+int command_run(const char *const *words, const char *input, size_t n_input, double seconds, int stop, int client,
 		struct command_result *ret)
 {
 	const char *all[COMMAND_MAX_WORDS + 2] = { "probing" };
@@ -174,7 +185,7 @@ int command_run(const char *const *words, const char *input, size_t n_input, dou
 		run_child(all, in, out_write, err, parent, &none);
 	setpgid(pid, pid); /* here and there: whoever is first */
 	close(TAKE_FD(out_write));
-	r = await_output(out_read, stop, deadline_ms, ret);
+	r = await_output(out_read, stop, client, deadline_ms, ret);
 	r = end_child(pid, r, deadline_ms, stop, ret);
 	n = pread(err, ret->error, sizeof ret->error - 1, 0);
 	ret->error[MAX(n, 0)] = '\0';

@@ -19,15 +19,17 @@ struct command_result {
 
 /*
  * command_run - run "probing WORDS..." to its end.
- * At the deadline its process group gets SIGTERM, and SIGKILL 2 s later. It ends with the calling thread.
+ * At the deadline it gets SIGTERM, and its process group SIGKILL 10 s later. It ends with the calling thread.
  * @words:   with the verb first; ends with NULL.
  * @input:   its stdin, n_input bytes.
  * @seconds: until the deadline.
  * @stop:    a descriptor that becomes readable when all is to end; the command is then stopped.
+ * @client:  a socket whose peer waits for the output; if it hangs up, the command is stopped.
  * @ret:     set also on failure; ended with command_result_done().
- * Errors: -ECANCELED stopped; -ENOMEM; what memfd_create(2), pipe2(2), fork(2) and poll(2) report.
+ * Errors: -ECANCELED stopped; -ECONNRESET stopped for lack of a client; -ENOMEM; what memfd_create(2), pipe2(2),
+ *         fork(2) and poll(2) report.
  */
-int command_run(const char *const *words, const char *input, size_t n_input, double seconds, int stop,
+int command_run(const char *const *words, const char *input, size_t n_input, double seconds, int stop, int client,
 		struct command_result *ret);
 void command_result_done(struct command_result *result);
 

@@ -56,9 +56,12 @@ struct serve {
 	struct connection connections[MAX_CONNECTIONS];
 };
 
-/* A request on its way in. */
+/* A request on its way in. The body of a refused one is read, too: a client that still sends would miss the answer. */
 struct pending {
-	const struct path *path;
+	const struct path *path; /* NULL: refused, or the link */
+	struct answer refusal;
+	bool is_known; /* else its connection gets no more time */
+	bool opens_link, gets_cookie;
 	char *body;
 	size_t n_body, allocated;
 };
@@ -171,14 +174,6 @@ static enum MHD_Result send_answer(struct MHD_Connection *connection, struct ans
 	return send_response(connection, answer->status, response);
 }
 
-static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status, const char *sentence)
-{
-	struct answer answer = { 0 };
-
-	answer_fail(&answer, status, "%s", sentence);
-	return send_answer(connection, &answer);
-}
-
 /* The browser gets its cookie, and goes on to a URL without the token. */
 static enum MHD_Result open_link(struct serve *serve, struct MHD_Connection *connection, bool is_new)
 {
@@ -213,9 +208,9 @@ static unsigned judge_body(struct MHD_Connection *connection)
 	return length && strtoull(length, NULL, 10) > MAX_BODY ? HTTP_TOO_LARGE : 0;
 }
 
-/* Judge a request by its headers. @ret: what answers it; NULL: it has been answered. */
-static enum MHD_Result admit(struct serve *serve, struct MHD_Connection *connection, const char *name,
-			     const char *method, const struct path **ret)
+/* Judge a request by its headers. */
+static void admit(struct serve *serve, struct MHD_Connection *connection, const char *name, const char *method,
+		  struct pending *ret)
 {
 	const struct access_claims claims = {
 		.method = method,
@@ -227,37 +222,57 @@ static enum MHD_Result admit(struct serve *serve, struct MHD_Connection *connect
 	};
 	const char *wrong = access_same_place(&serve->access, &claims);
 	const char *token = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "token");
-	bool is_other, is_known;
+	bool is_other, is_known = !wrong && access_is_known(&serve->access, &claims);
 	const struct path *path = path_find(method, name, &is_other);
-	unsigned status;
 
-	*ret = NULL;
+	ret->is_known = is_known;
 	if (wrong)
-		return refuse(connection, MHD_HTTP_FORBIDDEN, wrong);
-	is_known = access_is_known(&serve->access, &claims);
-	if (path && token && strcmp(name, "/") == 0) {
-		if (is_known || access_open_link(&serve->access, token))
-			return open_link(serve, connection, !is_known);
-		return refuse(connection, MHD_HTTP_FORBIDDEN,
-			      "this link is wrong, or was opened before: start probing serve again for another one");
+		answer_fail(&ret->refusal, MHD_HTTP_FORBIDDEN, "%s", wrong);
+	else if (path && token && strcmp(name, "/") == 0) {
+		ret->opens_link = is_known || access_open_link(&serve->access, token);
+		ret->gets_cookie = !is_known;
+		if (!ret->opens_link)
+			answer_fail(
+				&ret->refusal, MHD_HTTP_FORBIDDEN,
+				"this link is wrong, or was opened before: start probing serve again for another one");
+	} else if (!is_known && !(path && path->is_for_all))
+		answer_fail(&ret->refusal, MHD_HTTP_UNAUTHORIZED,
+			    "open the link that probing serve has printed, or send Authorization: Bearer TOKEN");
+	else if (!path)
+		answer_fail(&ret->refusal, is_other ? MHD_HTTP_METHOD_NOT_ALLOWED : MHD_HTTP_NOT_FOUND, "%s",
+			    is_other ? "this path needs another method" : "there is no such path");
+	else
+		ret->path = path;
+}
+
+/* A body that would not be read to its end is refused at once, whoever sends it. */
+static enum MHD_Result begin(struct serve *serve, struct MHD_Connection *connection, const char *name,
+			     const char *method, void **state)
+{
+	unsigned status = judge_body(connection);
+	struct answer answer = { 0 };
+	struct pending *pending;
+
+	if (status != 0) {
+		answer_fail(&answer, status, "%s",
+			    status == MHD_HTTP_LENGTH_REQUIRED ? "send the body with its Content-Length"
+							       : "a body may have 1 MiB");
+		return send_answer(connection, &answer);
 	}
-	if (!is_known && !(path && path->is_for_all))
-		return refuse(connection, MHD_HTTP_UNAUTHORIZED,
-			      "open the link that probing serve has printed, or send Authorization: Bearer TOKEN");
-	if (!path)
-		return refuse(connection, is_other ? MHD_HTTP_METHOD_NOT_ALLOWED : MHD_HTTP_NOT_FOUND,
-			      is_other ? "this path needs another method" : "there is no such path");
-	status = judge_body(connection);
-	if (status == MHD_HTTP_LENGTH_REQUIRED)
-		return refuse(connection, status, "send the body with its Content-Length");
-	if (status != 0)
-		return refuse(connection, status, "a body may have 1 MiB");
-	*ret = path;
+	pending = calloc(1, sizeof *pending);
+	if (!pending)
+		return MHD_NO;
+	admit(serve, connection, name, method, pending);
+	*state = pending;
 	return MHD_YES;
 }
 
 static enum MHD_Result take_body(struct pending *pending, const char *bytes, size_t *n)
 {
+	if (!pending->path) {
+		*n = 0;
+		return MHD_YES;
+	}
 	if (pending->n_body + *n > MAX_BODY || grow(&pending->body, pending->n_body + *n, &pending->allocated, 1) < 0)
 		return MHD_NO;
 	memcpy(pending->body + pending->n_body, bytes, *n);
@@ -273,29 +288,27 @@ static enum MHD_Result take_request(void *data, struct MHD_Connection *connectio
 	struct pending *pending = *state;
 	struct serve *serve = data;
 	struct answer answer = { 0 };
-	const struct path *path;
-	enum MHD_Result result;
 
 	(void)version;
-	if (!pending) {
-		result = admit(serve, connection, name, method, &path);
-		if (!path)
-			return result;
-		pending = calloc(1, sizeof *pending);
-		if (!pending)
-			return MHD_NO;
-		pending->path = path;
-		*state = pending;
-		return MHD_YES;
-	}
+	if (!pending)
+		return begin(serve, connection, name, method, state);
 	if (*n_bytes > 0)
 		return take_body(pending, bytes, n_bytes);
-	set_deadline(serve, slot, UINT64_MAX); /* the answer has a deadline of its own */
+	if (pending->opens_link)
+		return open_link(serve, connection, pending->gets_cookie);
+	if (!pending->path) {
+		answer = pending->refusal;
+		pending->refusal = (struct answer){ 0 };
+		return send_answer(connection, &answer);
+	}
+	if (pending->is_known)
+		set_deadline(serve, slot, UINT64_MAX); /* the answer has a deadline of its own */
 	MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, 0U);
 	pending->path->answer(&(struct request){ serve->options, connection, pending->body ? pending->body : "",
 						 pending->n_body, &serve->commands, serve->stop },
 			      &answer);
-	set_deadline(serve, slot, now_ms() + SENDING_MS);
+	if (pending->is_known)
+		set_deadline(serve, slot, now_ms() + SENDING_MS);
 	MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)SILENCE_S);
 	return send_answer(connection, &answer);
 }
@@ -307,9 +320,12 @@ static void end_request(void *data, struct MHD_Connection *connection, void **st
 	struct serve *serve = data;
 
 	(void)how;
-	set_deadline(serve, connection_of(connection), now_ms() + OPENING_MS);
-	if (pending)
+	if (pending && pending->is_known)
+		set_deadline(serve, connection_of(connection), now_ms() + OPENING_MS);
+	if (pending) {
+		free(pending->refusal.body);
 		free(pending->body);
+	}
 	free(pending);
 	*state = NULL;
 }

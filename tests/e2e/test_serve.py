@@ -30,9 +30,9 @@ MARKUP = "<img src=x onerror=alert(1)>"
 
 
 @contextlib.contextmanager
-def serving(*arguments, **environment):
+def serving(*arguments, launcher=(), **environment):
     """The process, and what it printed."""
-    process = subprocess.Popen([t.BINARY, "serve", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    process = subprocess.Popen([*launcher, t.BINARY, "serve", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                env={**os.environ, **environment})
     try:
         link = process.stdout.readline().strip()
@@ -253,11 +253,12 @@ class Served(t.Case):
 
     def test_too_large_a_body_is_refused_unread(self):
         self.assertEqual(200, self.query("SELECT 1 --" + "x" * 500000).status)
-        with socket.create_connection(("127.0.0.1", self.port), 20) as client:
-            client.sendall(b"POST /query HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer %s\r\n"
-                           b"Content-Length: 99999999999\r\n\r\n" % (self.port, TOKEN.encode()))
-            self.assertIn(b" 413 ", client.recv(100))
-        self.assertEqual(411, self.ask("/query", "POST", iter([b"SELECT 1"])).status)
+        for body, status in ((b"Content-Length: 99999999999", b" 413 "), (b"Transfer-Encoding: chunked", b" 411 ")):
+            with socket.create_connection(("127.0.0.1", self.port), 20) as client:
+                client.sendall(b"POST /query HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer %s\r\n%s\r\n\r\n"
+                               % (self.port, TOKEN.encode(), body))
+                self.assertIn(status, client.recv(100))
+        self.assertEqual(401, self.ask("/query", "POST", "x" * 900000, token="wrong").status)  # read to its end
         self.assertEqual(431, self.ask("/health", X="x" * 40000).status)
 
     def test_clients_that_do_nothing_hold_up_nobody(self):
@@ -345,6 +346,16 @@ class Alone(t.Case):
             self.assertEqual([], [pid for pid in commands if os.path.exists("/proc/%d" % pid)])
             self.assertIn(statuses[0], (503, None))
 
+    def test_a_command_ends_with_its_client(self):
+        with serving(self.pid, PROBING_AUTH_TOKEN=TOKEN) as (process, link):
+            host, port = link.split("/")[2].split(":")
+            with socket.create_connection((host, int(port)), 20) as client:
+                client.sendall(b"GET /apis/flamegraph?seconds=50 HTTP/1.1\r\nHost: %s:%s\r\nAuthorization: Bearer %s\r\n\r\n"
+                               % (host.encode(), port.encode(), TOKEN.encode()))
+                t.wait_until(lambda: commands_of(process), 20, "a command")
+            t.wait_until(lambda: not commands_of(process), 15, "its end")
+            self.assertEqual("ok", self.get(link, "/health").json["status"])
+
     def cut(self, link, path):
         try:
             return self.get(link, path, Authorization="Bearer " + TOKEN).status
@@ -394,8 +405,6 @@ class Alone(t.Case):
             page.until("!document.getElementById('graph').hidden && document.getElementById('status').textContent === ''")
             self.assertEqual([200], page.run("performance.getEntriesByType('resource').filter("
                                              "one => one.initiatorType === 'iframe').map(one => one.responseStatus)"))
-            if os.environ.get("PROBING_PICTURES"):
-                page.picture(os.path.join(os.environ["PROBING_PICTURES"], "serve-recording.png"))
             page.run("document.getElementById('sql').focus(); document.getElementById('sql').select()")
             page.type("SELECT '%s' AS markup, 7 AS n, NULL AS empty" % MARKUP)
             page.press("Enter", modifiers=devtools.CONTROL)
@@ -414,8 +423,6 @@ class Alone(t.Case):
             self.assertEqual([], page.errors)
             page.prefer(color_scheme="dark", reduced_motion="reduce")
             self.assertNotEqual("rgb(255, 255, 255)", page.run("getComputedStyle(document.getElementById('sql')).backgroundColor"))
-            if os.environ.get("PROBING_PICTURES"):
-                page.picture(os.path.join(os.environ["PROBING_PICTURES"], "serve.png"))
 
     def test_wrong_arguments(self):
         self.assertIn("does not exist", probing("serve", "none.db", check=t.NO_INPUT).stderr)
@@ -423,10 +430,16 @@ class Alone(t.Case):
         self.assertEqual(t.USAGE, probing("serve", self.pid, "--port", "70000").returncode)
         self.assertEqual(t.USAGE, probing("serve", self.pid, "--port", "1", "--socket", "x").returncode)
         self.assertEqual(t.USAGE, probing("serve", self.pid, env={**os.environ, "PROBING_AUTH_TOKEN": "short"}).returncode)
-        with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))
-            taken.listen()
-            port = str(taken.getsockname()[1])
+
+    def test_it_starts_without_standard_input_and_with_children_ignored(self):
+        start = ("import os, signal, sys; os.close(0); os.close(2); signal.signal(signal.SIGCHLD, signal.SIG_IGN);"
+                 "os.execv(sys.argv[1], sys.argv[1:])")
+        with serving(self.pid, launcher=(sys.executable, "-c", start), PROBING_AUTH_TOKEN=TOKEN) as (_, link):
+            self.assertEqual(200, self.get(link, "/metrics", Authorization="Bearer " + TOKEN).status)
+
+    def test_a_port_that_is_in_use(self):
+        with serving(self.pid) as (_, link):
+            port = re.search(r":(\d+)/", link).group(1)
             self.assertIn("is in use", probing("serve", self.pid, "--port", port, check=t.NO_OUTPUT).stderr)
 
 

@@ -412,6 +412,8 @@ static void sql_mistakes_are_65(void **state)
 	expect("sql 'DELETE FROM stack_total'", EXIT_BAD_DATA, NULL,
 	       "this statement would change the recording: add --write to allow that\n");
 	/* Even where SQLite itself would: another file. */
+	expect("sql 'ATTACH \"probing.db\" AS x; SELECT count(*) AS n FROM x.run' -f csv", EXIT_OK, "n", NULL);
+	expect("sql --no-attach 'ATTACH \"probing.db\" AS x'", EXIT_BAD_DATA, NULL, "not authorized");
 	expect("sql 'ATTACH \"made.db\" AS x; CREATE TABLE x.t(y)'", EXIT_BAD_DATA, NULL, "probing: ");
 	assert_int_equal(access("made.db", F_OK), -1);
 	expect("sql 'SELECT count(*) AS n FROM sample' -f csv", EXIT_OK, "n\r\n1\r\n", NULL);
