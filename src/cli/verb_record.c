@@ -289,7 +289,7 @@ static int end_like_child(int status)
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
 	setrlimit(RLIMIT_CORE, &no_core); /* the core is the child's, not ours */
-	signal(SIGPIPE, SIG_IGN); /* of a message that nobody has read: it is discarded */
+	signal(SIGPIPE, SIG_IGN);         /* of a message that nobody has read: it is discarded */
 	signal(WTERMSIG(status), SIG_DFL);
 	sigfillset(&all);
 	pthread_sigmask(SIG_UNBLOCK, &all, NULL);
