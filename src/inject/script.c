@@ -33,7 +33,7 @@
 #include "src/inject/call.h"
 
 enum {
-	MAX_LIBRARY_BYTES = 256 << 10,
+	MAX_LIBRARY_BYTES = 4 << 20,
 	MAX_THREADS = 4,
 	MAX_FOLDER_BYTES = 256,
 	TAKE_MS = 60,  /* time for a running thread to take the script; */
@@ -113,6 +113,8 @@ static int put_library(const struct script *script, FILE *out)
 		return 0;
 	}
 	r = read_file(script->job->library->path, MAX_LIBRARY_BYTES, &bytes, &n_bytes);
+	if (r >= 0 && n_bytes >= MAX_LIBRARY_BYTES)
+		r = -EFBIG; /* read_file() has cut it */
 	if (r >= 0)
 		put_hex(out, "LIBRARY", bytes, n_bytes);
 	return r;
