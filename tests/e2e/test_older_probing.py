@@ -209,8 +209,9 @@ class Inside(Typed):
         self.assertIn("probing.sample_rate=default", self.type("probing $PID config"))
         self.assertEqual("probing.sample_rate=0.1\n", self.type("probing $PID config probing.sample_rate=0.1"))
         self.assertEqual("probing.sample_rate=0.1\n", self.type("probing -t $PID cfg probing.sample_rate"))
-        for key, instead in (("probing.torch.profiling=on", "torch: on"),
-                             ("probing.pprof.sample_freq=99", "probing.sample_rate"), ("probing.server.address=0.0.0.0", "opens no port")):
+        self.assertEqual("probing.torch.profiling=on\n", self.type("probing $PID config probing.torch.profiling=on"))
+        for key, instead in (("probing.pprof.sample_freq=99", "probing.sample_rate"),
+                             ("probing.server.address=0.0.0.0", "opens no port")):
             for line in "probing $PID config " + key, "probing $PID config " + key.split("=")[0], "probing $PID inject -D " + key:
                 self.refused(line, "there is no key %s: " % key.split("=")[0], instead)
         self.refused("probing $PID config probing.nothing=1", "there is no key probing.nothing: the keys are probing.crash")
