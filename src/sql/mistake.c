@@ -46,8 +46,8 @@ static const struct {
 	const char *name, *instead;
 } older_tables[] = {
 	{ "python.torch_trace",
-	  "python.function_time has the times of torch's modules after probing attach PID --config "
-	  "FILE with \"torch: on\" in FILE" },
+	  "probing config PID probing.torch.profiling=on makes each pass of torch's modules a row of it, from the start "
+	  "PROBING=1 PROBING_TORCH_PROFILING=on does" },
 	{ "profiling_data",
 	  "probing config PID probing.trace=train.step makes each call of that function a row of it, and python.function_time "
 	  "has sums after probing attach PID --config FILE" },

@@ -302,7 +302,7 @@ class Elsewhere(Typed):
 
     def test_tables(self):
         self.train()
-        for table, instead in (("python.torch_trace", "python.function_time has the times of torch's modules"),
+        for table, instead in (("python.torch_trace", "probing.torch.profiling=on makes each pass"),
                                ("profiling_data", "python.function_time"), ("training_logs", "python.variables"),
                                ("python.memory", "memory_usage")):
             self.refused('probing $PID "SELECT * FROM %s"' % table, "no such table: " + table, instead, status=p.BAD_DATA)
