@@ -88,6 +88,25 @@ static void __attribute__((noreturn)) run(const struct confinement *confinement,
 	_exit(0);
 }
 
+/* The last processes. A thread may ask while another one starts one. */
+static pid_t started[64];
+static unsigned n_started;
+
+static void note_started(pid_t pid)
+{
+	unsigned i = __atomic_fetch_add(&n_started, 1, __ATOMIC_RELAXED);
+
+	__atomic_store_n(&started[i % N_ELEMENTS(started)], pid, __ATOMIC_RELAXED);
+}
+
+bool confined_is(pid_t pid)
+{
+	for (size_t i = 0; i < N_ELEMENTS(started); i++)
+		if (__atomic_load_n(&started[i], __ATOMIC_RELAXED) == pid)
+			return true;
+	return false;
+}
+
 int confined_start(const struct confinement *confinement, int *ret_socket, pid_t *ret_pid)
 {
 	CLEANUP(closep) int own = -1;
@@ -105,6 +124,7 @@ int confined_start(const struct confinement *confinement, int *ret_socket, pid_t
 		return -errno;
 	if (pid == 0)
 		run(confinement, other);
+	note_started(pid);
 	*ret_socket = TAKE_FD(own);
 	*ret_pid = pid;
 	return 0;

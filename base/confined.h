@@ -29,6 +29,9 @@ struct confinement {
  */
 int confined_start(const struct confinement *confinement, int *ret_socket, pid_t *ret_pid);
 
+/* confined_is - whether confined_start() has started that process; also after its end, for the last 64 of them. */
+bool confined_is(pid_t pid);
+
 /* Lower a limit of the calling process permanently. */
 void confined_limit(int resource, unsigned long long most);
 

@@ -25,6 +25,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/confined.h"
 #include "base/proc.h"
 #include "base/util.h"
 
@@ -197,7 +198,7 @@ static bool is_known(const struct poll_tasks *tasks, pid_t pid)
 	return false;
 }
 
-/* Unprivileged helper processes run our own program; a zombie runs none. */
+/* Unprivileged helper processes run our own program. */
 static bool runs_our_program(pid_t pid)
 {
 	struct stat ours, theirs;
@@ -212,7 +213,8 @@ static int take_orphan(struct poll_tasks *tasks, pid_t pid)
 {
 	int r;
 
-	if (pid == tasks->command || task_set_has(&tasks->orphans, pid) || runs_our_program(pid))
+	if (pid == tasks->command || task_set_has(&tasks->orphans, pid) || runs_our_program(pid) ||
+	    confined_is(pid)) /* a zombie runs no program */
 		return 0;
 	r = task_set_add(&tasks->orphans, pid);
 	if (r >= 0)

@@ -17,7 +17,7 @@ GROWS = """
 import os, resource, sys, time
 kept = []
 with open(sys.argv[1], "wb") as file:
-    for _ in range(30):
+    for _ in range(45):
         kept.append(bytearray(os.urandom(1)) * 8000000)
         file.write(kept[-1][:1000000])
         file.flush()

@@ -514,7 +514,7 @@ class Event:
 cuda = types.SimpleNamespace(Event=Event, current_device=lambda: 0, synchronize=lambda: calls.append("synchronize"),
                              is_current_stream_capturing=lambda: is_capturing)
 trace = types.SimpleNamespace(torch=types.SimpleNamespace(cuda=cuda, _C=None), settings=types.SimpleNamespace(sync=True), rows=[],
-                              step=0, step_began=0, local_step=0, global_step=None, rank=0, append=lambda *row: trace.rows.append(row))
+                              step=0, step_began=0, local_step=0, global_step=None, rank=0, append=lambda *row: trace.rows.append(row), local=types.SimpleNamespace(tid=1))
 now = trace.cuda = _torch.Cuda(trace)
 def step():
     event = now.record()
