@@ -387,7 +387,7 @@ class MetricsOnly(t.Case):
             self.check_picture(series[name], start, points, base, machine["first"], machine["last"])
         self.assertIn("▁", "".join(timeline("out.db")))
         self.assertGreater(max(map(len, timeline("out.db", columns=120))), 60)
-        self.assertIn("no metrics", probing("report", "--timeline", "out.db", "--pid", "1", "--until", "0.001", check=t.NO_INPUT).stderr)
+        self.assertIn("no metrics", probing("report", "--timeline", "out.db", "--pid", "1", "--until", "2020-01-01 00:00", check=t.NO_INPUT).stderr)
         self.assertIn("--timeline", probing("report", "--timeline", "out.db", "--focus", "x", check=t.USAGE).stderr)
         self.assertIn("--metrics-only", probing("report", "--timeline", os.getpid(), check=t.USAGE).stderr)
 
