@@ -156,6 +156,9 @@ static int fail_open(const struct options *options, int error)
 {
 	if (error == -EOPNOTSUPP)
 		return cli_fail(EXIT_FAILED, "this probing was built without libmicrohttpd, which serve needs");
+	if (error == -ENOPKG)
+		return cli_fail(EXIT_FAILED,
+				"libmicrohttpd, which serve needs, cannot be loaded: apt install libmicrohttpd12");
 	if (error == -EADDRINUSE && options->serve.socket)
 		return cli_fail(EXIT_NO_OUTPUT, "%s exists: remove it, or give another path", options->serve.socket);
 	if (error == -EADDRINUSE)

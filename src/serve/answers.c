@@ -119,7 +119,7 @@ static bool judge(struct command_result *result, double seconds, double took, st
 /* Its socket; -1: unknown. */
 static int client_of(const struct request *request)
 {
-	const union MHD_ConnectionInfo *info = MHD_get_connection_info(request->connection,
+	const union MHD_ConnectionInfo *info = mhd.get_connection_info(request->connection,
 								       MHD_CONNECTION_INFO_CONNECTION_FD);
 
 	return info ? info->connect_fd : -1;
@@ -153,12 +153,12 @@ bool request_run(const struct request *request, const char *const *words, double
 
 const char *request_parameter(const struct request *request, const char *name)
 {
-	return MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND, name);
+	return mhd.lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND, name);
 }
 
 static bool accepts(const struct request *request, const char *type)
 {
-	const char *accept = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
+	const char *accept = mhd.lookup_connection_value(request->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
 
 	return accept && strcasestr(accept, type) != NULL;
 }
@@ -213,7 +213,7 @@ static void answer_query(const struct request *request, struct answer *ret)
 {
 	const struct serve_target *target = target_of(request, ret);
 	const struct serve_options *options = request->options;
-	const char *sent = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND,
+	const char *sent = mhd.lookup_connection_value(request->connection, MHD_HEADER_KIND,
 						       MHD_HTTP_HEADER_CONTENT_TYPE);
 	bool is_csv = accepts(request, "text/csv");
 	char rows[32], seconds[32];

@@ -3,7 +3,7 @@
 #ifndef PROBING_SERVE_ANSWERS_H
 #define PROBING_SERVE_ANSWERS_H
 
-#include <microhttpd.h>
+#include "src/serve/mhd.h"
 #include <semaphore.h>
 
 #include "src/serve/serve.h"

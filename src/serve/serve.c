@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <microhttpd.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +24,7 @@
 #include "base/util.h"
 #include "src/serve/access.h"
 #include "src/serve/answers.h"
+#include "src/serve/mhd.h"
 
 enum {
 	MAX_CONNECTIONS = 480,
@@ -83,7 +83,7 @@ static void set_deadline(struct serve *serve, struct connection *connection, uin
 
 static struct connection *connection_of(struct MHD_Connection *connection)
 {
-	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	const union MHD_ConnectionInfo *info = mhd.get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 
 	return info ? info->socket_context : NULL;
 }
@@ -91,7 +91,7 @@ static struct connection *connection_of(struct MHD_Connection *connection)
 static void note_connection(void *data, struct MHD_Connection *connection, void **context,
 			    enum MHD_ConnectionNotificationCode code)
 {
-	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	const union MHD_ConnectionInfo *info = mhd.get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	struct connection *slot = *context;
 	struct serve *serve = data;
 
@@ -136,21 +136,21 @@ static enum MHD_Result send_response(struct MHD_Connection *connection, unsigned
 
 	if (!response)
 		return MHD_NO;
-	result = MHD_queue_response(connection, status, response);
-	MHD_destroy_response(response);
+	result = mhd.queue_response(connection, status, response);
+	mhd.destroy_response(response);
 	return result;
 }
 
 static void add_headers(struct MHD_Response *response, const char *type, bool is_picture)
 {
-	MHD_add_response_header(response, "Content-Type", type ? type : "application/json");
-	MHD_add_response_header(response, "Content-Security-Policy", is_picture ? picture_policy : page_policy);
-	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
-	MHD_add_response_header(response, "X-Frame-Options", is_picture ? "SAMEORIGIN" : "DENY");
-	MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
-	MHD_add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
-	MHD_add_response_header(response, "Cross-Origin-Opener-Policy", "same-origin");
-	MHD_add_response_header(response, "Cache-Control", "no-store");
+	mhd.add_response_header(response, "Content-Type", type ? type : "application/json");
+	mhd.add_response_header(response, "Content-Security-Policy", is_picture ? picture_policy : page_policy);
+	mhd.add_response_header(response, "X-Content-Type-Options", "nosniff");
+	mhd.add_response_header(response, "X-Frame-Options", is_picture ? "SAMEORIGIN" : "DENY");
+	mhd.add_response_header(response, "Referrer-Policy", "no-referrer");
+	mhd.add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
+	mhd.add_response_header(response, "Cross-Origin-Opener-Policy", "same-origin");
+	mhd.add_response_header(response, "Cache-Control", "no-store");
 }
 
 static enum MHD_Result send_answer(struct MHD_Connection *connection, struct answer *answer)
@@ -158,36 +158,36 @@ static enum MHD_Result send_answer(struct MHD_Connection *connection, struct ans
 	struct MHD_Response *response;
 
 	if (answer->fixed)
-		response = MHD_create_response_from_buffer(strlen(answer->fixed), (void *)answer->fixed,
+		response = mhd.create_response_from_buffer(strlen(answer->fixed), (void *)answer->fixed,
 							   MHD_RESPMEM_PERSISTENT);
 	else
-		response = MHD_create_response_from_buffer(answer->n_body, answer->body, MHD_RESPMEM_MUST_FREE);
+		response = mhd.create_response_from_buffer(answer->n_body, answer->body, MHD_RESPMEM_MUST_FREE);
 	if (!response) {
 		free(answer->body);
 		return MHD_NO;
 	}
 	add_headers(response, answer->type, answer->is_picture);
 	if (answer->note[0])
-		MHD_add_response_header(response, "Probing-Note", answer->note);
+		mhd.add_response_header(response, "Probing-Note", answer->note);
 	if (answer->status == MHD_HTTP_UNAUTHORIZED)
-		MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
+		mhd.add_response_header(response, "WWW-Authenticate", "Bearer");
 	return send_response(connection, answer->status, response);
 }
 
 /* The browser gets its cookie, and goes on to a URL without the token. */
 static enum MHD_Result open_link(struct serve *serve, struct MHD_Connection *connection, bool is_new)
 {
-	struct MHD_Response *response = MHD_create_response_from_buffer(0, (void *)"", MHD_RESPMEM_PERSISTENT);
+	struct MHD_Response *response = mhd.create_response_from_buffer(0, (void *)"", MHD_RESPMEM_PERSISTENT);
 	char name[32], cookie[32 + ACCESS_SECRET_BYTES + 64];
 
 	if (!response)
 		return MHD_NO;
 	add_headers(response, "text/plain", false);
-	MHD_add_response_header(response, "Location", "/");
+	mhd.add_response_header(response, "Location", "/");
 	access_cookie_name(&serve->access, name);
 	snprintf(cookie, sizeof cookie, "%s=%s; HttpOnly; SameSite=Strict; Path=/", name, serve->access.cookie);
 	if (is_new)
-		MHD_add_response_header(response, "Set-Cookie", cookie);
+		mhd.add_response_header(response, "Set-Cookie", cookie);
 	return send_response(connection, MHD_HTTP_SEE_OTHER, response);
 }
 
@@ -195,7 +195,7 @@ static enum MHD_Result open_link(struct serve *serve, struct MHD_Connection *con
 
 static const char *header(struct MHD_Connection *connection, const char *name)
 {
-	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+	return mhd.lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
 /* 0, or the status that refuses a body before it is read. libmicrohttpd has checked the number's form. */
@@ -221,7 +221,7 @@ static void admit(struct serve *serve, struct MHD_Connection *connection, const 
 		.cookie = header(connection, MHD_HTTP_HEADER_COOKIE),
 	};
 	const char *wrong = access_same_place(&serve->access, &claims);
-	const char *token = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "token");
+	const char *token = mhd.lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "token");
 	bool is_other, is_known = !wrong && access_is_known(&serve->access, &claims);
 	const struct path *path = path_find(method, name, &is_other);
 
@@ -303,13 +303,13 @@ static enum MHD_Result take_request(void *data, struct MHD_Connection *connectio
 	}
 	if (pending->is_known)
 		set_deadline(serve, slot, UINT64_MAX); /* the answer has a deadline of its own */
-	MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, 0U);
+	mhd.set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, 0U);
 	pending->path->answer(&(struct request){ serve->options, connection, pending->body ? pending->body : "",
 						 pending->n_body, &serve->commands, serve->stop },
 			      &answer);
 	if (pending->is_known)
 		set_deadline(serve, slot, now_ms() + SENDING_MS);
-	MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)SILENCE_S);
+	mhd.set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)SILENCE_S);
 	return send_answer(connection, &answer);
 }
 
@@ -413,11 +413,13 @@ int serve_open(const struct serve_options *options, struct serve **ret)
 	if (serve->stop < 0)
 		return -errno;
 	r = access_init(&serve->access, options->token);
+	if (r >= 0 && mhd_load() < 0)
+		r = -ENOPKG;
 	if (r >= 0)
 		r = listen_as_asked(serve);
 	if (r < 0)
 		return r;
-	serve->daemon = MHD_start_daemon(
+	serve->daemon = mhd.start_daemon(
 		MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC, 0, NULL,
 		NULL, take_request, serve, MHD_OPTION_LISTEN_SOCKET, serve->listener, MHD_OPTION_CONNECTION_LIMIT,
 		(unsigned)MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SILENCE_S,
@@ -457,7 +459,7 @@ void serve_close(struct serve *serve)
 	if (serve->stop >= 0)
 		eventfd_write(serve->stop, 1);
 	if (serve->daemon)
-		MHD_stop_daemon(serve->daemon);
+		mhd.stop_daemon(serve->daemon);
 	if (serve->listener >= 0)
 		close(serve->listener);
 	if (serve->socket.st_ino != 0 && lstat(serve->options->socket, &now) == 0 &&

@@ -42,7 +42,7 @@ struct serve;
  * serve_open - listen and answer, in threads that block all signals.
  * @options: borrowed until serve_close().
  * @ret:     ended with serve_close().
- * Errors: -EADDRINUSE the port or the path is taken; -EOPNOTSUPP built without libmicrohttpd; -ENOMEM; what socket(2),
+ * Errors: -EADDRINUSE the port or the path is taken; -EOPNOTSUPP built without libmicrohttpd; -ENOPKG it is not installed; -ENOMEM; what socket(2),
  *         bind(2), listen(2) and getrandom(2) report.
  */
 int serve_open(const struct serve_options *options, struct serve **ret);
