@@ -67,11 +67,7 @@ static struct {
 	void (*InitThreads)(void);
 } py;
 
-static const struct {
-	const char *name;
-	void *to;
-	bool is_optional;
-} functions[] = {
+static const struct python_name functions[] = {
 	{ "Py_IsInitialized", &py.IsInitialized, false },
 	{ "Py_GetVersion", &py.GetVersion, false },
 	{ "PyGILState_Ensure", &py.Ensure, false },
@@ -115,22 +111,31 @@ extern const char evaluate_source[], package_source[]; /* evaluate.py, package.p
 
 static char missing[96], version[32];
 
+const char *python_look_up(const struct python_name *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		void *found = dlsym(RTLD_DEFAULT, names[i].name);
+
+		if (!found && !names[i].is_optional)
+			return names[i].name;
+		memcpy(names[i].to, &found, sizeof found);
+	}
+	return NULL;
+}
+
 const char *python_find(void)
 {
 	static bool is_found;
+	const char *absent;
 
-	if (is_found) /* in a forked child, a lost thread of the parent may hold the loader's lock */
+	if (is_found)
 		return NULL;
-	for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
-		void *found = dlsym(RTLD_DEFAULT, functions[i].name);
-
-		if (!found && i == 0)
-			return "there is no Python in this process, or it is hidden from libraries";
-		if (!found && !functions[i].is_optional) {
-			snprintf(missing, sizeof missing, "its Python has no %s", functions[i].name);
-			return missing;
-		}
-		memcpy(functions[i].to, &found, sizeof found);
+	absent = python_look_up(functions, sizeof functions / sizeof functions[0]);
+	if (absent == functions[0].name)
+		return "there is no Python in this process, or it is hidden from libraries";
+	if (absent) {
+		snprintf(missing, sizeof missing, "its Python has no %s", absent);
+		return missing;
 	}
 	/* Before 3.12 it is called _Py_IsFinalizing. */
 	if (!py.IsFinalizing) {

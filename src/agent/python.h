@@ -13,6 +13,17 @@
 #include "src/agent/protocol.h"
 #include "src/config/config.h"
 
+/* What the interpreter exports, and the pointer that gets its address; NULL where an optional one is missing. */
+struct python_name {
+	const char *name;
+	void *to;
+	bool is_optional;
+};
+
+/* python_look_up - NULL, or the name of the first one that is missing. Any thread; not in a forked child, where a lost
+ * thread of the parent may hold the loader's lock. */
+const char *python_look_up(const struct python_name *names, size_t n);
+
 /* python_find - look up its functions. Returns NULL, or a clause that names a missing one. Any thread. */
 const char *python_find(void);
 

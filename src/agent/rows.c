@@ -7,7 +7,6 @@
  */
 #include "src/agent/rows.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "src/agent/private.h"
+#include "src/agent/python.h"
 #include "src/agent/trace.h"
 #include "src/ring/ring.h"
 
@@ -67,10 +67,7 @@ static struct {
 	object **exception;
 } py;
 
-static const struct {
-	const char *name;
-	void *to;
-} functions[] = {
+static const struct python_name functions[] = {
 	{ "Py_GetVersion", &py.GetVersion },
 	{ "PyTuple_Size", &py.TupleSize },
 	{ "PyTuple_GetItem", &py.TupleItem },
@@ -110,15 +107,8 @@ static bool find_functions(void)
 {
 	static bool is_found;
 
-	for (size_t i = 0; i < sizeof functions / sizeof functions[0] && !is_found; i++) {
-		void *found = dlsym(RTLD_DEFAULT, functions[i].name);
-
-		if (!found)
-			return false;
-		memcpy(functions[i].to, &found, sizeof found);
-	}
-	is_found = true;
-	return true;
+	is_found = is_found || !python_look_up(functions, sizeof functions / sizeof functions[0]);
+	return is_found;
 }
 
 static void forget(object **pointer)

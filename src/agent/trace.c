@@ -10,7 +10,6 @@
  */
 #include "src/agent/trace.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "src/agent/python.h"
 #include "src/agent/rows.h"
 #include "src/ring/ring.h"
 
@@ -68,10 +68,7 @@ static struct {
 	int (*DictGetOwned)(object *, object *, object **); /* NULL before 3.13 */
 } py;
 
-static const struct {
-	const char *name;
-	void *to;
-} functions[] = {
+static const struct python_name functions[] = {
 	{ "PyList_Size", &py.ListSize },
 	{ "PyList_GetItem", &py.ListItem },
 	{ "PyTuple_GetItem", &py.TupleItem },
@@ -96,28 +93,16 @@ static const struct {
 	{ "Py_IncRef", &py.Keep },
 	{ "Py_DecRef", &py.Forget },
 	{ "_Py_NoneStruct", &py.none },
+	{ "PyFrame_GetVar", &py.FrameVariable, true },
+	{ "PyDict_GetItemRef", &py.DictGetOwned, true },
 };
 
 static bool find_functions(void)
 {
 	static bool is_found;
 
-	for (size_t i = 0; i < sizeof functions / sizeof functions[0] && !is_found; i++) {
-		void *found = dlsym(RTLD_DEFAULT, functions[i].name);
-
-		if (!found)
-			return false;
-		memcpy(functions[i].to, &found, sizeof found);
-	}
-	if (!is_found) {
-		void *found = dlsym(RTLD_DEFAULT, "PyFrame_GetVar");
-
-		memcpy(&py.FrameVariable, &found, sizeof found);
-		found = dlsym(RTLD_DEFAULT, "PyDict_GetItemRef");
-		memcpy(&py.DictGetOwned, &found, sizeof found);
-	}
-	is_found = true;
-	return true;
+	is_found = is_found || !python_look_up(functions, sizeof functions / sizeof functions[0]);
+	return is_found;
 }
 
 static object *none(void)

@@ -537,7 +537,7 @@ static int rest(struct agent_source *source)
 	return r < 0 ? r : connect_pending(source);
 }
 
-/* The end of a thread, but not of its process, is told by who counts its waits. */
+/* If waits are counted, wait_ticks reports the end of a thread other than the main one. */
 static bool is_told(const struct agent_source *source, const struct capture_event *event)
 {
 	return source->waits && event->type == CAPTURE_EXIT && event->pid != event->tid;

@@ -17,14 +17,14 @@ struct background {
 int background_begin(struct background *ret);
 
 /*
- * background_leave - it records: the waiting process exits, and what is said from now on goes to PATH.log, which is made
- * new. If that cannot be made, it goes nowhere.
+ * background_leave - the recorder records: the waiting process exits, and later messages go to a new file PATH.log. If that
+ * cannot be created, they are discarded.
  * @path: of the recording.
  * Errors: -EPIPE nobody waits any more: the command was interrupted.
  */
 int background_leave(struct background *background, const char *path);
 
-/* background_done - the log is removed if nothing was said. Harmless before background_begin(). */
+/* background_done - remove the log if it is empty. Harmless before background_begin(). */
 void background_done(struct background *background);
 
 #endif

@@ -443,7 +443,7 @@ static void lie_of_many_rows(struct other *other)
 
 static void lie_without_the_row(struct other *other)
 {
-	set(other, FIRST_ROW + 4, 2, 4); /* [0, 2): not what was asked for */
+	set(other, FIRST_ROW + 4, 2, 4); /* [0, 2): another address than that of the question */
 }
 
 static void lie_of_overlapping_rows(struct other *other)
