@@ -102,6 +102,7 @@ struct capture_event {
 		} lost;
 		struct {
 			uint64_t weight;
+			uint64_t at_ns;     /* CLOCK_MONOTONIC, when the time was used; not after time_ns */
 			bool is_of_process; /* at the end: of any thread, with the pid as the tid */
 		} unsampled;
 		struct {

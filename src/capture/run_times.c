@@ -25,6 +25,9 @@
 /* A smaller fraction of a thread's time does not justify a row. */
 enum { SHARE = 50 };
 
+/* Retention expects rows of about the order of their times. */
+#define LONGEST_SHIFT_NS UINT64_C(1000000000)
+
 /* The kernel accounts a running thread's time at each clock tick; this is the longest, of 100 Hz. */
 enum { ACCOUNT_LAG_NS = 10000000, ACCOUNT_SAMPLES = 64 };
 
@@ -84,7 +87,7 @@ int run_times_note(struct run_times *times, const struct capture_event *event)
 	if (!time)
 		return -ENOMEM;
 	if (event->type == CAPTURE_FORK)
-		*time = (struct run_time){ .is_known = true, .is_based = true };
+		*time = (struct run_time){ .is_known = true, .is_based = true, .seen_ns = event->time_ns };
 	else if (event->type == CAPTURE_EXIT || (event->type == CAPTURE_SWITCH && event->change.is_out))
 		run_until(time, event->time_ns);
 	else if (event->type == CAPTURE_SWITCH || time->since_ns == 0) /* at an exec, events become active */
@@ -132,7 +135,7 @@ int run_times_weigh(struct run_times *times, const struct sample *sample, uint64
 	if (!time->is_known)
 		return 0;
 	run_until(time, sample->time_ns);
-	time->since_ns = sample->time_ns;
+	time->since_ns = time->seen_ns = sample->time_ns;
 	limit(times, time, sample);
 	if (time->owed_ns < period_ns - period_ns / 8)
 		*ret_ns = MAX(time->owed_ns, 1u);
@@ -143,10 +146,13 @@ int run_times_weigh(struct run_times *times, const struct sample *sample, uint64
 	return 0;
 }
 
-uint64_t run_times_unsampled(const struct run_times *times, pid_t tid)
+uint64_t run_times_unsampled(const struct run_times *times, pid_t tid, uint64_t end_ns, uint64_t *ret_at_ns)
 {
 	const struct run_time *time = find(times, tid);
 
+	*ret_at_ns = end_ns;
+	if (time && time->seen_ns > 0)
+		*ret_at_ns = MAX(time->seen_ns, end_ns - MIN(end_ns, LONGEST_SHIFT_NS));
 	return time && time->is_known && time->owed_ns > time->told_ns / SHARE ? time->owed_ns : 0;
 }
 

@@ -16,6 +16,7 @@ struct run_time {
 	bool is_over;      /* samples weigh as much as the kernel accounts to the thread, or more */
 	unsigned n_since;  /* samples since the kernel's account was read */
 	uint64_t since_ns; /* CLOCK_MONOTONIC, since when it runs; 0: it does not */
+	uint64_t seen_ns;  /* its last sample, or its start; 0: neither is known */
 	uint64_t owed_ns;  /* run time that no sample weighs */
 	uint64_t told_ns;  /* weight of its samples */
 	int64_t base_ns;   /* the kernel's account when told_ns was 0 */
@@ -48,8 +49,13 @@ int run_times_note(struct run_times *times, const struct capture_event *event);
  */
 int run_times_weigh(struct run_times *times, const struct sample *sample, uint64_t *ret_ns);
 
-/* Run time of a thread that has just ended and that no sample weighs; 0: a small part of its time, or unknown. */
-uint64_t run_times_unsampled(const struct run_times *times, pid_t tid);
+/*
+ * run_times_unsampled - run time of a thread that has just ended, which no sample weighs.
+ * @end_ns: of the thread. @ret_at_ns: when it ran: at its last sample or its start, or a second before the end if
+ * that is later. At the end itself other threads already go on with something else.
+ * Returns nanoseconds; 0: a small part of its time, or unknown.
+ */
+uint64_t run_times_unsampled(const struct run_times *times, pid_t tid, uint64_t end_ns, uint64_t *ret_at_ns);
 
 /* Events were off for a while: nothing is known. */
 void run_times_forget(struct run_times *times);

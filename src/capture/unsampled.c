@@ -61,20 +61,24 @@ static void give_out(struct capture *capture, pid_t pid, pid_t tid, uint64_t tim
 {
 	*ret = (struct capture_event){ .type = CAPTURE_UNSAMPLED, .time_ns = time_ns, .pid = pid, .tid = tid };
 	ret->unsampled.weight = weight;
+	ret->unsampled.at_ns = time_ns;
 	capture->given_ns += weight;
 }
 
 void unsampled_put_before(struct capture *capture, struct capture_event *ret)
 {
-	uint64_t weight = ret->type == CAPTURE_EXIT && capture->times_runs
-				  ? stolen_leave(&capture->stolen, run_times_unsampled(&capture->run_times, ret->tid))
-				  : 0;
+	uint64_t weight, at_ns;
 
+	if (ret->type != CAPTURE_EXIT || !capture->times_runs)
+		return;
+	weight = run_times_unsampled(&capture->run_times, ret->tid, ret->time_ns, &at_ns);
+	weight = stolen_leave(&capture->stolen, weight);
 	if (weight == 0)
 		return;
 	capture->pending = *ret;
 	capture->has_pending = true;
 	give_out(capture, ret->pid, ret->tid, ret->time_ns, weight, ret);
+	ret->unsampled.at_ns = at_ns;
 	capture->counts.ended_ns += weight;
 }
 

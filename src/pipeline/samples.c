@@ -263,7 +263,7 @@ int pipeline_take_unsampled(struct pipeline *pipeline, const struct capture_even
 	pipeline->counts.without_stack++;
 	pipeline->counts.unsampled_ns += row.weight;
 	pipeline->counts.n_unsampled++;
-	return put_row(pipeline, &row, event->time_ns);
+	return put_row(pipeline, &row, event->unsampled.at_ns);
 }
 
 static int add_tasks(struct pipeline *pipeline, struct process *process, const struct sample *sample,

@@ -22,7 +22,7 @@ def load():
 def compute():
     busy(0.006)
 def checkpoint():
-    busy(0.06)
+    busy(0.12)
 def train(n):
     for i in range(n):
         probing.step(i)

@@ -56,6 +56,20 @@ static uint64_t weigh(struct run_times *times, uint64_t time_ns)
 	return weight;
 }
 
+/* Of the thread, which has ended at end_ns. */
+static uint64_t unsampled_at(struct run_times *times, uint64_t end_ns, uint64_t *ret_at_ns)
+{
+	note(times, CAPTURE_EXIT, end_ns, false);
+	return run_times_unsampled(times, TID, end_ns, ret_at_ns);
+}
+
+static uint64_t unsampled(const struct run_times *times)
+{
+	uint64_t at_ns;
+
+	return run_times_unsampled(times, TID, 0, &at_ns);
+}
+
 static void test_a_timer_that_is_late(void **state)
 {
 	struct run_times times = new_times(true);
@@ -67,7 +81,7 @@ static void test_a_timer_that_is_late(void **state)
 	assert_int_equal(weigh(&times, 1053 * MS), 4 * PERIOD); /* three periods passed without a sample */
 	assert_int_equal(weigh(&times, 1060 * MS), PERIOD);
 	note(&times, CAPTURE_EXIT, 1065 * MS, false);
-	assert_int_equal(run_times_unsampled(&times, TID), 5 * MS);
+	assert_int_equal(unsampled(&times), 5 * MS);
 	run_times_done(&times);
 }
 
@@ -85,7 +99,7 @@ static void test_a_hypervisor_that_takes_the_processor(void **state)
 	}
 	assert_in_range(sum, accounted_ns, accounted_ns + 2 * PERIOD);
 	note(&times, CAPTURE_EXIT, (1000 + 20 * MANY) * (uint64_t)MS, false);
-	assert_int_equal(run_times_unsampled(&times, TID), 0);
+	assert_int_equal(unsampled(&times), 0);
 	run_times_done(&times);
 }
 
@@ -126,7 +140,30 @@ static void test_without_samples_of_the_kernel(void **state)
 	accounted_ns = 40 * MS;
 	assert_int_equal(weigh(&times, 1040 * MS), PERIOD);
 	note(&times, CAPTURE_EXIT, 1045 * MS, false);
-	assert_int_equal(run_times_unsampled(&times, TID), 35 * MS);
+	assert_int_equal(unsampled(&times), 35 * MS);
+	run_times_done(&times);
+}
+
+/* Whoever waits for the thread does something else at its end. */
+static void test_when_unsampled_time_was_used(void **state)
+{
+	struct run_times times = new_times(false);
+	uint64_t at_ns;
+
+	(void)state;
+	begin(&times, 1000 * MS);
+	assert_int_equal(unsampled_at(&times, 1004 * MS, &at_ns), 4 * MS);
+	assert_int_equal(at_ns, 1000 * MS);
+
+	begin(&times, 2000 * (uint64_t)MS);
+	accounted_ns = 40 * MS;
+	weigh(&times, 2040 * (uint64_t)MS);
+	assert_int_equal(unsampled_at(&times, 2045 * (uint64_t)MS, &at_ns), 35 * MS);
+	assert_int_equal(at_ns, 2040 * (uint64_t)MS);
+
+	begin(&times, 3000 * (uint64_t)MS);
+	assert_int_equal(unsampled_at(&times, 9000 * (uint64_t)MS, &at_ns), 6000 * (uint64_t)MS);
+	assert_int_equal(at_ns, 8000 * (uint64_t)MS);
 	run_times_done(&times);
 }
 
@@ -141,7 +178,7 @@ static void test_shorter_than_a_period(void **state)
 	note(&times, CAPTURE_SWITCH, 1900 * MS, false);
 	assert_int_equal(weigh(&times, 1901 * MS), 3 * MS);
 	note(&times, CAPTURE_EXIT, 1903 * MS, false);
-	assert_int_equal(run_times_unsampled(&times, TID), 2 * MS);
+	assert_int_equal(unsampled(&times), 2 * MS);
 	run_times_done(&times);
 }
 
@@ -171,7 +208,7 @@ static void test_lost_records(void **state)
 	note(&times, CAPTURE_LOST, 1001 * MS, false);
 	assert_int_equal(weigh(&times, 5000 * (uint64_t)MS), PERIOD);
 	note(&times, CAPTURE_EXIT, 5001 * (uint64_t)MS, false);
-	assert_int_equal(run_times_unsampled(&times, TID), 0);
+	assert_int_equal(unsampled(&times), 0);
 	run_times_done(&times);
 }
 
@@ -183,6 +220,7 @@ int main(void)
 		cmocka_unit_test(test_a_hypervisor_that_takes_parts_of_periods),
 		cmocka_unit_test(test_an_account_that_cannot_be_read),
 		cmocka_unit_test(test_without_samples_of_the_kernel),
+		cmocka_unit_test(test_when_unsampled_time_was_used),
 		cmocka_unit_test(test_shorter_than_a_period),
 		cmocka_unit_test(test_one_that_ran_before),
 		cmocka_unit_test(test_lost_records),
