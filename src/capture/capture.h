@@ -41,19 +41,19 @@ struct capture_options {
 	enum capture_mode mode;
 	double hz;                         /* samples a second of CPU time and thread */
 	const struct sampled_event *event; /* resolved; NULL: the CPU clock. SOURCE_POLL knows no other */
-	uint64_t count;     /* of events that are no clocks: a sample of so many, per thread and CPU; 0: by hz */
+	uint64_t count;     /* sample every Nth event of each thread and CPU, unless the event is a clock; 0: by hz */
 	size_t stack_bytes; /* user stack to copy, a multiple of 8, at most 65528 */
 	size_t ring_bytes;  /* per CPU, a power of two of pages; 0: as much as allowed */
-	bool no_kernel;     /* do not even ask for time inside the kernel */
-	/* capture_fd() gets readable only when a ring is a quarter full, not at each
-	 * sample: the waking is paid by the target. Call capture_next() on a timer. */
+	bool no_kernel;     /* sample user code only */
+	/* capture_fd() becomes readable when a ring is a quarter full, and not at each sample, because the target
+	 * pays for each wake-up. Call capture_next() on a timer. */
 	bool no_wakeup;
 	/* With SOURCE_BPF and the clock, samples that need no memory of the program wait: the descriptor
 	 * becomes readable at once only for others (see capture_note_stack). Call capture_next() on a timer.
 	 * With SOURCE_AGENT the descriptor becomes readable 4 instead of 50 times a second. */
 	bool wake_on_live_read;
-	bool paused;      /* start as after capture_pause(); also a launched command's exec changes nothing */
-	bool no_children; /* leave processes out that those recorded start */
+	bool paused;      /* start as after capture_pause(); the exec of a launched command starts nothing either */
+	bool no_children; /* exclude processes that the recorded ones start */
 	/* SOURCE_POLL only: a sample of each thread at each poll tick, running or not; its weight is
 	 * the elapsed time. */
 	bool idle;
@@ -62,7 +62,7 @@ struct capture_options {
 	 * Errors: negative errno; also called later, for processes that start meanwhile.
 	 */
 	int (*connect_agent)(pid_t pid, int *ret);
-	char *agent_why; /* CAPTURE_WHY_BYTES, for the reason where an agent refuses; NULL: nobody wants it */
+	char *agent_why; /* CAPTURE_WHY_BYTES, receives the reason if an agent refuses; may be NULL */
 };
 
 enum capture_event_type {
@@ -72,11 +72,11 @@ enum capture_event_type {
 	CAPTURE_FORK,      /* new thread (pid == parent_pid) or process */
 	CAPTURE_EXIT,      /* of a thread */
 	CAPTURE_REMAPPED,  /* SOURCE_AGENT only: mappings may have changed; read them again */
-	CAPTURE_LOST,      /* the kernel had no room for so many records */
+	CAPTURE_LOST,      /* the kernel dropped records, because a ring was full */
 	CAPTURE_THROTTLE,  /* the kernel paused sampling for a moment */
 	CAPTURE_SWITCH,    /* a thread starts or stops running on a processor; not with MODE_CPU */
 	CAPTURE_UNSAMPLED, /* CPU time by the kernel's account without samples; with MODE_CPU */
-	CAPTURE_END,       /* nothing more comes: sampling was stopped then; not of MODE_CPU */
+	CAPTURE_END,       /* the last event: sampling stopped at its time; not with MODE_CPU */
 };
 
 struct capture_event {
@@ -113,19 +113,21 @@ struct capture_event {
 	};
 };
 
-/* Exact counts; lost comes from PERF_FORMAT_LOST, and so includes losses at the very
- * end. If switches are recorded along with samples (waits; SOURCE_WAKEUP with wake-ups), it includes their
- * records as well: the kernel does not distinguish them. */
+/*
+ * Exact counts. PERF_FORMAT_LOST gives lost, which therefore includes losses at the very end. If the rings also carry
+ * context switches (waits; SOURCE_WAKEUP with wake-ups), it includes their records: the kernel does not distinguish
+ * them.
+ */
 struct capture_counts {
 	uint64_t samples, lost, throttled;
-	uint64_t malformed; /* records that made no sense and were skipped */
-	uint64_t unpaired;  /* Python frames whose sample found no room, or no sample of theirs */
+	uint64_t malformed; /* invalid records, skipped */
+	uint64_t unpaired;  /* Python frames without a sample: the kernel dropped it */
 	/* CPU time: of all samples, and by the kernel's account; 0: not known (waits, other events than the clock). */
 	uint64_t sampled_ns, used_ns;
 	uint64_t ended_ns; /* CPU time without a sample of threads that have ended, up to then; see CAPTURE_UNSAMPLED */
 	uint64_t n_events, n_threads; /* descriptors opened, threads found at the start */
-	/* Of SOURCE_POLL: poll ticks done, those skipped because the previous one came too late or took
-	 * too long, and the longest period, 0 if it was never lengthened. */
+	/* Of SOURCE_POLL: poll ticks done, poll ticks skipped because the previous one came late or overran, and the
+	 * longest period, 0 if it was never lengthened. */
 	uint64_t looks, lost_looks, longest_period_ns;
 	/* Of SOURCE_AGENT: threads without a timer (RLIMIT_SIGPENDING), those that block the signal, and processes that
 	 * have taken the signal for themselves, where sampling has ended. */
@@ -151,40 +153,41 @@ struct capture;
 int capture_attach(const struct capture_options *options, pid_t pid, struct capture **ret);
 
 /*
- * capture_attach_all - the same of several processes, one at least.
- * Those that have ended by now are passed over; -ESRCH where all have. For any other error none is recorded:
- * ask capture_check_memory() of each before.
+ * capture_attach_all - the same for several processes, one at least.
+ * Skips those that have ended; -ESRCH if all have. Any other error fails the whole call: check each process with
+ * capture_check_memory() before.
  */
 int capture_attach_all(const struct capture_options *options, const pid_t *pids, size_t n_pids, struct capture **ret);
 
 /*
  * capture_add - sample one more running process from now on, and the children that it starts.
- * @pid: may be sampled already. -ESRCH it has ended. Errors: as capture_attach(); sampling of the others continues.
+ * @pid: may be sampled already. Errors: -ESRCH it has ended; otherwise as capture_attach(). Sampling of the others
+ * continues.
  */
 int capture_add(struct capture *capture, pid_t pid);
 
-/* capture_launch - sample a child from its coming exec on; it must still be before it. */
+/* capture_launch - sample a child from its next exec on. The child must not have called exec yet. */
 int capture_launch(const struct capture_options *options, pid_t child, struct capture **ret);
 
 void capture_free(struct capture *capture);
 void capture_freep(struct capture **capture);
 
-/* Where Python frames come from in the end: never SOURCE_AUTO. */
+/* The source in use: never SOURCE_AUTO. */
 enum capture_source capture_source(const struct capture *capture);
 
-/* Why SOURCE_AUTO became SOURCE_POLL or SOURCE_AGENT: a negative errno for capture_explain(); 0: it did not. */
+/* Why SOURCE_AUTO fell back to SOURCE_POLL or SOURCE_AGENT: a negative errno for capture_explain(); 0: it did not. */
 int capture_refusal(const struct capture *capture);
 
 /*
- * capture_check_memory - whether memory of a process may be read, which is another right than
- * sampling it. 0; -EPERM, -ENOSYS (a seccomp filter), -ESRCH.
+ * capture_check_memory - whether probing may read the memory of a process, which needs another privilege than sampling
+ * it. Returns 0; -EPERM, -ENOSYS (a seccomp filter), -ESRCH.
  */
 int capture_check_memory(pid_t pid);
 
 /*
  * capture_note_stack - the base of a thread's stack: the outermost CFA of a complete one.
- * With SOURCE_BPF, samples with the stack up to there need not be read at once, and no longer
- * wake the reader each: see capture_fd().
+ * With SOURCE_BPF, samples whose stack bytes reach it need not be read at once, and no longer wake the reader: see
+ * capture_fd().
  */
 void capture_note_stack(struct capture *capture, pid_t tid, uint64_t start);
 
@@ -193,8 +196,8 @@ void capture_forget_stack(struct capture *capture, pid_t tid);
 
 /*
  * A descriptor for poll(2)/epoll: readable if records wait. Borrowed.
- * It becomes readable at once for records that must be read at once; others may wait until there
- * are more. So call capture_next() on a timer, too.
+ * A record that must be read at once makes it readable at once; the others may wait for more. So call capture_next()
+ * on a timer, too.
  */
 int capture_fd(const struct capture *capture);
 
@@ -221,11 +224,11 @@ void capture_explain_source(char *to, size_t n_bytes);
 int capture_watch_python(struct capture *capture, pid_t pid, const struct python_layout *layout);
 void capture_forget_python(struct capture *capture, pid_t pid);
 
-/* When all that was to be opened was open: CLOCK_MONOTONIC. */
+/* When the last event was opened: CLOCK_MONOTONIC, nanoseconds. */
 uint64_t capture_began_ns(const struct capture *capture);
 
-/* Whether there are also samples of threads that leave the processor; if not, the caller must
- * read a waiting thread during the wait. */
+/* Whether threads are also sampled when they leave the processor; if not, the caller must read the stack of a waiting
+ * thread during its wait. */
 bool capture_has_switch_stacks(const struct capture *capture);
 
 /* Whether a thread is the agent's, which waits all the time. */
@@ -246,11 +249,11 @@ int capture_direct_refusal(const struct capture *capture);
 /* Whether time inside the kernel is sampled too, and the bytes of one ring. */
 bool capture_has_kernel(const struct capture *capture);
 size_t capture_ring_bytes(const struct capture *capture);
-/* Whether rings of the usual size were not to be had. */
+/* Whether the rings are smaller than usual, because the limit on locked memory is too low. */
 bool capture_rings_are_small(const struct capture *capture);
 
 /*
- * capture_next - the next event that is ripe.
+ * capture_next - the next event, in time order over all rings.
  * Returns 1 and fills ret (its pointers hold until the next call), 0 when
  * nothing more has happened up to now, negative errno otherwise.
  */
