@@ -22,12 +22,11 @@
 #include "src/capture/switches.h"
 #include "src/capture/unsampled.h"
 
-/* A record that is not ripe in one round is in the next, whose clock is later.
- * So many rounds in a row without a ripe one: its time is nonsense, or in the
- * future; then better return than spin. */
+/* A record that is later than this round's clock belongs to the next round. After this many rounds without a record, the
+ * next one's time is invalid or in the future: return instead of spinning. */
 enum { MAX_ROUNDS = 4 };
 
-/* A source that is not asked for by name is done without where it cannot be had. */
+/* SOURCE_AUTO skips a source that is unavailable. */
 static int open_bpf(struct capture *capture, const struct capture_options *options)
 {
 	enum capture_source source = options->source;
@@ -35,7 +34,7 @@ static int open_bpf(struct capture *capture, const struct capture_options *optio
 	const struct bpf_source_options bpf_options = {
 		.tracepoint = is_tracepoint ? capture->events.attr.config : 0,
 		.samples_switches = options->mode != MODE_CPU,
-		/* Timers and counters interrupt. Other events of the kernel's own are counted wherever they occur. */
+		/* Timers and counters interrupt; other software events are counted where they occur. */
 		.in_interrupt = capture->events.is_clock ||
 				(!is_tracepoint && capture->events.attr.type != PERF_TYPE_SOFTWARE),
 	};
@@ -43,7 +42,7 @@ static int open_bpf(struct capture *capture, const struct capture_options *optio
 
 	if (source == SOURCE_WAKEUP)
 		return 0;
-	/* A tracepoint's program runs each time: were not each sampled, frames would come without samples. */
+	/* The BPF program of a tracepoint runs at each event: unless each is sampled, frames come without samples. */
 	if (is_tracepoint && (capture->events.attr.freq || capture->events.attr.sample_period != 1))
 		return source == SOURCE_BPF ? -EPROTONOSUPPORT : 0;
 	r = bpf_source_new(&capture->rings, &bpf_options, &capture->bpf);
@@ -52,7 +51,7 @@ static int open_bpf(struct capture *capture, const struct capture_options *optio
 	if (r < 0)
 		return source == SOURCE_BPF ? -EPROTONOSUPPORT : 0;
 	capture->events.bpf = capture->bpf;
-	/* Of other events it is not known how many come in what time. */
+	/* The rate of other events is unknown. */
 	capture->wake_on_live_read = options->wake_on_live_read && capture->events.is_clock &&
 				     options->mode == MODE_CPU;
 	if (capture->wake_on_live_read)
@@ -62,7 +61,7 @@ static int open_bpf(struct capture *capture, const struct capture_options *optio
 	return frame_sample_match_init(&capture->matches, capture->rings.n);
 }
 
-/* Memory is read right after each sample: best while the sampled thread stands still. */
+/* Read memory right after each sample, before the sampled thread runs again. */
 static void ask_for_stillness(struct capture *capture)
 {
 	capture->hides_switches = !capture->events.attr.context_switch;
@@ -80,7 +79,7 @@ static int capture_new(const struct capture_options *options, struct capture **r
 		return -ENOMEM;
 	capture->rings.epoll_fd = capture->clock = -1;
 	capture->no_children = options->no_children;
-	capture->switch_refusal = options->mode == MODE_CPU ? 0 : -EPROTONOSUPPORT; /* until there is a program */
+	capture->switch_refusal = options->mode == MODE_CPU ? 0 : -EPROTONOSUPPORT; /* until a BPF program is loaded */
 	r = events_init(&capture->events, options, &capture->rings);
 	if (r < 0)
 		return r;
@@ -106,7 +105,7 @@ static int capture_new(const struct capture_options *options, struct capture **r
 	return 0;
 }
 
-/* Whatever the program is refused for: records of the events tell the same, at a higher price. */
+/* Without the BPF program, for any reason, the events' own records report switches, at a higher cost. */
 static void tell_switches(struct capture *capture)
 {
 	size_t n_cpus = 0;
@@ -126,8 +125,8 @@ static void tell_switches_by_events(struct capture *capture, int refusal)
 }
 
 /*
- * With switches, events of all processes where there is a program to leave others out: those of single
- * threads cost them more. Returns whether they are open.
+ * With switches, open system-wide events if a BPF program filters out other processes: events of single threads cost
+ * the threads more. Returns whether they are open.
  */
 static bool start_wide(struct capture *capture, const struct capture_options *options, const pid_t *pids, size_t n_pids,
 		       bool launch)
@@ -151,7 +150,7 @@ static bool start_wide(struct capture *capture, const struct capture_options *op
 	return true;
 }
 
-/* Beside the events that are open. */
+/* In addition to the open events. */
 static int start_switches(struct capture *capture, const struct capture_options *options, const pid_t *pids,
 			  size_t n_pids, bool launch)
 {
@@ -218,7 +217,7 @@ static int launch_events(const struct capture_options *options, pid_t child, str
 	return 0;
 }
 
-/* Without perf events. @source: SOURCE_POLL or SOURCE_AGENT. @refusal: of perf events; 0: they were not asked for. */
+/* Without perf events. @source: SOURCE_POLL or SOURCE_AGENT. @refusal: of perf events; 0: they were not requested. */
 static int start_other(const struct capture_options *options, enum capture_source source, const pid_t *pids,
 		       size_t n_pids, bool launch, int refusal, struct capture **ret)
 {
@@ -242,7 +241,7 @@ static int start_other(const struct capture_options *options, enum capture_sourc
 	return 0;
 }
 
-/* What stands in the way of perf events and not of reading memory. */
+/* Errors that prevent perf events, but not reading memory. */
 static bool is_refusal(int error)
 {
 	return error == -EACCES || error == -EPERM || error == -ENOSYS || error == -EMFILE || error == -ENFILE ||
@@ -263,7 +262,7 @@ static int open_any(const struct capture_options *options, const pid_t *pids, si
 	by_agent = start_other(options, SOURCE_AGENT, pids, n_pids, launch, r, ret);
 	if (by_agent >= 0)
 		return 0;
-	/* A timer alone sees no waits. */
+	/* A timer alone detects no waits. */
 	if (options->mode != MODE_CPU || capture_check_memory(pids[0]) < 0)
 		return by_agent == -EBUSY ? by_agent : r;
 	return start_other(options, SOURCE_POLL, pids, n_pids, launch, r, ret);
@@ -295,7 +294,7 @@ int capture_attach_all(const struct capture_options *options, const pid_t *pids,
 	return n_pids > 0 ? start(options, pids, n_pids, false, ret) : -ESRCH;
 }
 
-/* Beside those that are sampled: a thread that it has from one of these may have inherited events. */
+/* In addition to the sampled processes: a thread of one that they started may have inherited events. */
 static int add_events(struct capture *capture, pid_t pid)
 {
 	int r = 0;
@@ -380,7 +379,7 @@ int capture_fd(const struct capture *capture)
 	return capture->poller ? poller_fd(capture->poller) : capture->rings.epoll_fd;
 }
 
-/* What is left there, the clock of waits, or the poller's, is not of each sample. */
+/* The remaining events, the clock of waits or the poller's, do not belong to single samples. */
 int capture_watch(struct capture *capture, int epoll_fd, uint32_t data)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.u32 = data };
@@ -469,7 +468,7 @@ static unsigned format_of(const struct capture *capture)
 	return events_format(&capture->events) | (capture->switches.n_opened > 0 ? RECORD_TELLS_SWITCHES : 0);
 }
 
-/* Whether another event has told, or will tell, the same. */
+/* Whether another event has reported, or will report, the same. */
 static bool is_duplicate(struct capture *capture, const struct perf_event_header *record)
 {
 	struct record_origin origin;
@@ -477,8 +476,8 @@ static bool is_duplicate(struct capture *capture, const struct perf_event_header
 
 	if (!capture->dup_events || record_origin(record, &origin) < 0)
 		return false;
-	/* Tells of the whole ring, whichever event had to carry it. That a stack was taken twice as
-	 * a thread left does no harm: the second one takes the first one's place. */
+	/* Describes the whole ring, whichever event carried it. Two stacks of one switch do no harm: the second replaces
+	 * the first. */
 	if (record->type == PERF_RECORD_LOST || (record->type == PERF_RECORD_SAMPLE && capture->switches.n_opened > 0 &&
 						 origin.period <= RECORD_MAX_SWITCHES))
 		return false;
@@ -488,11 +487,11 @@ static bool is_duplicate(struct capture *capture, const struct perf_event_header
 	if (redundant == 0)
 		return false;
 	if (!events_retire(&capture->events, redundant)) {
-		/* Two first events: the number belonged to another thread before. */
+		/* Two first events: the TID was another thread's before. */
 		dup_events_forget(capture->dup_events, origin.tid, origin.cpu);
 		return false;
 	}
-	/* The time up to this sample was told by the event that is retired now. */
+	/* The event that is retired now has reported the time up to this sample. */
 	return origin.id == redundant || record->type == PERF_RECORD_SAMPLE;
 }
 
@@ -502,7 +501,7 @@ static void forget_thread(struct capture *capture, pid_t tid)
 		dup_events_forget(capture->dup_events, tid, capture->rings.ring[i].cpu);
 }
 
-/* Numbers of threads come again; what was seen of the former one must not count. */
+/* TIDs are reused: forget the former thread. */
 static void follow_threads(struct capture *capture, const struct capture_event *event)
 {
 	if (!capture->dup_events)
@@ -514,7 +513,7 @@ static void follow_threads(struct capture *capture, const struct capture_event *
 		dup_events_forget_all(capture->dup_events);
 }
 
-/* A new process: the target's children are followed, and a number that comes again is another's. */
+/* A new process: follow the target's children; a reused PID is another process. */
 static int judge_fork(struct capture *capture, const struct capture_event *event)
 {
 	int r;
@@ -531,7 +530,7 @@ static int judge_fork(struct capture *capture, const struct capture_event *event
 	return 1;
 }
 
-/* Until then it is this program that the child runs. */
+/* Until then the child runs this program. */
 static int await_exec(struct capture *capture, const struct capture_event *event)
 {
 	if (event->type != CAPTURE_COMM || !event->comm.is_exec)
@@ -540,7 +539,7 @@ static int await_exec(struct capture *capture, const struct capture_event *event
 	return task_set_add(&capture->wanted, event->pid);
 }
 
-/* Number 0 is a processor's that idles, and as a judgement something else: BPF_PAUSED. Who ends may have -1. */
+/* PID 0 is an idle processor, and in map `judged` 0 means BPF_PAUSED. A thread that ends may have -1. */
 static void leave_out(struct capture *capture, pid_t pid)
 {
 	if (pid > 0)
@@ -548,9 +547,9 @@ static void leave_out(struct capture *capture, pid_t pid)
 }
 
 /*
- * Of all processes that are sampled, whether an event is of one that is wanted. The program in the
- * kernel lets a process' samples through until it has been judged here, where its fork is
- * known by then: so no child is missed, and of others few samples come.
+ * With system-wide events: whether an event belongs to a recorded process. The BPF program passes all samples of a
+ * process until this function has decided, which knows its fork by then. So no child is missed, and few samples of
+ * others arrive.
  */
 static int is_wanted(struct capture *capture, const struct capture_event *event)
 {
@@ -568,10 +567,10 @@ static int is_wanted(struct capture *capture, const struct capture_event *event)
 	case CAPTURE_SAMPLE:
 		if (!wanted)
 			leave_out(capture, event->pid);
-		/* There is room for so many judgements, and it may have been full. */
+		/* The map `judged` may have been full. */
 		return wanted && (capture->paused_ns == 0 || event->time_ns < capture->paused_ns);
 	case CAPTURE_SWITCH:
-		/* Of one that leaves its exit may have been told, and its number be judged no more. */
+		/* The exit of a thread that leaves may have been reported before, and its TID is no longer known. */
 		if (!wanted && !event->change.is_out)
 			leave_out(capture, event->pid);
 		return wanted;
@@ -584,7 +583,7 @@ static int is_wanted(struct capture *capture, const struct capture_event *event)
 	}
 }
 
-/* Where events come of children, too, whether they are wanted or not (events.c). */
+/* If the events include children, recorded or not (events.c). */
 static bool is_of_child(const struct capture *capture, const struct capture_event *event)
 {
 	return capture->no_children && event->type != CAPTURE_LOST && event->type != CAPTURE_THROTTLE &&
@@ -616,7 +615,7 @@ static bool pair(struct capture *capture, const struct perf_event_header *record
 	return false;
 }
 
-/* How many events a sample stands for, where it does not say so itself, or not rightly. */
+/* The number of events that a sample represents, if its record does not contain it, or a wrong one. */
 static int weigh(struct capture *capture, struct sample *sample)
 {
 	const struct perf_event_attr *attr = &capture->events.attr;
@@ -624,7 +623,7 @@ static int weigh(struct capture *capture, struct sample *sample)
 	if (capture->times_runs && !capture->events.system_wide)
 		return run_times_weigh(&capture->run_times, sample, &sample->weight);
 	sample->weight = events_weight(&capture->events) ?: sample->weight;
-	/* Of all processes only the wanted ones' samples come: what another's told is not known. */
+	/* Only samples of recorded processes arrive, so the values of others are unknown. */
 	if (!attr->freq || capture->events.system_wide ||
 	    (attr->type != PERF_TYPE_SOFTWARE && attr->type != PERF_TYPE_TRACEPOINT))
 		return 0;
@@ -647,7 +646,7 @@ static void note_processor(struct capture *capture, const struct sample *sample)
 	reader_affinity_note(&capture->affinity, sample->cpu, monotonic_ns() - sample->time_ns);
 }
 
-/* The end of all waits, once. Returns whether ret was filled. */
+/* Report the end of all waits, once. Returns whether ret was filled. */
 static bool take_stop(struct capture *capture, struct capture_event *ret)
 {
 	if (capture->clock < 0 || capture->stopped_ns == 0)
@@ -664,7 +663,7 @@ static bool is_too_late(const struct capture *capture, const struct capture_even
 	return capture->has_ended && event->type != CAPTURE_LOST && event->type != CAPTURE_THROTTLE;
 }
 
-/* Returns 1 where ret was filled, else 0. -ENOMEM. */
+/* Returns 1 if ret was filled, else 0; -ENOMEM. */
 static int take_record(struct capture *capture, const struct perf_event_header *record, struct capture_event *ret)
 {
 	const struct python_record *python = NULL;
@@ -700,7 +699,7 @@ static int take_record(struct capture *capture, const struct perf_event_header *
 	return 1;
 }
 
-/* All has been read. Returns whether ret was filled, for the last time. */
+/* All records have been read. Returns whether ret was filled, for the last time. */
 static bool take_end(struct capture *capture, struct capture_event *ret)
 {
 	if (reader_affinity_wants(&capture->affinity))
@@ -714,7 +713,7 @@ static bool take_end(struct capture *capture, struct capture_event *ret)
 	return take_stop(capture, ret);
 }
 
-/* Whether what comes next is told by the program at the switch, and not by perf. */
+/* Whether the BPF program at the switch reported the next event, and not perf. */
 static bool is_switch_next(struct capture *capture)
 {
 	uint64_t switched_ns, recorded_ns;
@@ -727,12 +726,12 @@ static bool is_switch_next(struct capture *capture)
 static bool take_switch(struct capture *capture, struct capture_event *ret)
 {
 	switch_rings_take(bpf_switches_rings(capture->bpf_switches), ret);
-	if (ret->type == CAPTURE_LOST) /* counted where they were lost */
+	if (ret->type == CAPTURE_LOST) /* already counted */
 		return true;
 	return !is_too_late(capture, ret) && is_wanted(capture, ret) > 0;
 }
 
-/* Whether the next event of this round, if there is one, came while events were stopped. */
+/* Whether the next event of this round, if any, arrived while events were being stopped. */
 static bool is_stop_next(struct capture *capture)
 {
 	uint64_t switched_ns = UINT64_MAX, recorded_ns = UINT64_MAX;
@@ -761,7 +760,7 @@ static int take_next(struct capture *capture, struct capture_event *ret, bool *r
 	return record ? take_record(capture, record, ret) : 0;
 }
 
-/* The clock before the heads: see merge.c. Returns whether any record waits. */
+/* Read the clock before the ring heads: see merge.c. Returns whether any record waits. */
 static bool begin_round(struct capture *capture)
 {
 	uint64_t now_ns = capture->stopped ? UINT64_MAX : monotonic_ns();
@@ -775,7 +774,7 @@ static bool begin_round(struct capture *capture)
 	return any;
 }
 
-/* Between two ticks: daemons that we are the parent of. */
+/* Between two ticks: daemons that are now children of this process. */
 static int tend_orphans(struct capture *capture)
 {
 	pid_t pid;
@@ -858,7 +857,7 @@ bool capture_peek(const struct capture *capture, struct sample *ret)
 	const struct perf_event_header *record = merge_peek(&capture->merge, 0);
 	struct capture_event event;
 
-	if (record && capture->bpf && record_is_python(record)) /* it stands before its sample */
+	if (record && capture->bpf && record_is_python(record)) /* it precedes its sample */
 		record = merge_peek(&capture->merge, record->size);
 	if (!record || record->type != PERF_RECORD_SAMPLE || record_decode(record, format_of(capture), &event) <= 0)
 		return false;
@@ -866,7 +865,7 @@ bool capture_peek(const struct capture *capture, struct sample *ret)
 	return true;
 }
 
-/* Where all processes are sampled, who is whose child is known by forks alone: they go on. */
+/* With system-wide events, forks alone tell which process is whose child: keep those events on. */
 void capture_pause(struct capture *capture)
 {
 	if (capture->paused_ns != 0)
@@ -902,7 +901,7 @@ int capture_resume(struct capture *capture)
 	}
 	events_resume(&capture->events);
 	if (capture->dup_events)
-		dup_events_forget_all(capture->dup_events); /* numbers of threads may have come again */
+		dup_events_forget_all(capture->dup_events); /* TIDs may have been reused */
 	return 1;
 }
 

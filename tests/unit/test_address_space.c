@@ -170,7 +170,7 @@ static void newer_mappings_carve_older_ones(void **state)
 		  "2000-3000@1000 a, 3000-4000@0 b, 4000-6000@3000 a" },
 		{ { "2000-6000 r-xp 1000 0:1 1 /a", "1000-7000 r--p 0 0:1 2 /b" }, "1000-7000@0 b" },
 		{ { "2000-6000 r-xp 1000 0:1 1 /a", "2000-6000 r--p 0 0:0 0 " }, "2000-6000@0 -" },
-		/* over several, with what stands between and beyond */
+		/* over several mappings, with the gaps between them and behind */
 		{ { "1000-3000 r-xp 0 0:1 1 /a", "4000-5000 r-xp 0 0:1 2 /b", "6000-8000 r-xp 4000 0:1 3 /c",
 		    "2000-7000 r-xp 0 0:1 4 /d" },
 		  "1000-2000@0 a, 2000-7000@0 d, 7000-8000@5000 c" },

@@ -430,7 +430,7 @@ static void change_a_name(const char *path, bool settles)
 	store_close(store);
 }
 
-/* Our own changes make the sum anew; who is killed on the way leaves none, never a wrong one. */
+/* Our own changes compute the checksum again; a process that is killed meanwhile leaves none, never a wrong one. */
 static void test_changes_of_ours(void **state)
 {
 	const struct folder *f = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_block.c - samples into bytes and back, whatever they are; and what is damaged is not let in. */
+/* test_block.c - any samples survive encoding and decoding; damaged blocks are refused. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

@@ -19,7 +19,7 @@ struct program {
 	uint64_t random;
 	uint64_t now_ns, end_ns; /* of this call */
 	uint64_t call_ns;        /* how long calls are, about */
-	unsigned n_others;       /* of so many calls one is the other caller's */
+	unsigned n_others;       /* every Nth call has the other caller */
 	unsigned caller;
 };
 

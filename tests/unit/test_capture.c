@@ -238,7 +238,7 @@ static void run_on_command(struct target_page *page)
 }
 
 struct story {
-	pid_t pid, child, thread; /* the last two as their forks tell */
+	pid_t pid, child, thread; /* the last two from their fork records */
 	bool thread_forked, child_forked, child_executed, child_mapped_sh, child_exited;
 	bool library_mapped;
 	unsigned n_thread, n_child_before_exec, n_child_after_exec;
@@ -446,7 +446,7 @@ static void test_without_wakeups(void **state)
 		drain(capture, tally_visit, &tally);
 	}
 	assert_true(tally.n_samples >= 10);
-	/* But records that nobody reads wake it. */
+	/* But unread records wake it. */
 	assert_int_equal(epoll_wait(capture_fd(capture), &woken, 1, 10000), 1);
 	capture_free(capture);
 	target_end(&target);

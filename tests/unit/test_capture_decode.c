@@ -164,7 +164,7 @@ static void test_sample_without_chain(void **state)
 	assert_int_equal(event.sample.stack_bytes, 16);
 }
 
-/* A tracepoint's, where a sample stands for so many. */
+/* A sample of a tracepoint, which represents several events. */
 static void test_sample_with_record(void **state)
 {
 	const unsigned format = RECORD_HAS_CHAIN | RECORD_HAS_RAW | RECORD_WITHOUT_PERIOD;

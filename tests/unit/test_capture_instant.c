@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_capture_instant.c - memory of a thread that stands still is as of its sample.
+/* test_capture_instant.c - the memory of a descheduled thread is unchanged since its sample.
  *
  * The target counts in a variable on its stack, and then in memory that we share. The sample has the first as
  * it was; the second is read as it is, as an interpreter would be.
@@ -48,7 +48,7 @@ static void look_at(const struct capture_event *event, void *data)
 	struct counts *counts = data;
 	uint64_t now, then;
 
-	counts->n_others += event->type == CAPTURE_SWITCH; /* nobody asked for them */
+	counts->n_others += event->type == CAPTURE_SWITCH; /* not requested */
 	if (event->type != CAPTURE_SAMPLE)
 		return;
 	now = __atomic_load_n(&counts->page->address, __ATOMIC_ACQUIRE);

@@ -266,7 +266,7 @@ static void run_without_main_thread(struct target_page *page)
 	pthread_exit(NULL);
 }
 
-/* Read until a thread has so many samples; returns how often it was woken. */
+/* Read until a thread has n samples; returns the number of wake-ups. */
 static unsigned read_until(struct capture *capture, struct tally *tally, pid_t tid, unsigned n)
 {
 	unsigned n_woken = 0;
@@ -405,7 +405,7 @@ static void test_losses_are_counted(void **state)
 	assert_int_equal(counts.samples, losses.n_samples);
 	assert_true(losses.n_samples > 20);
 	assert_true(losses.n_told > 100);
-	/* Those after the last reading no record tells of, but the counter does. */
+	/* No record reports losses after the last read, but the counter does. */
 	assert_true(counts.lost > losses.n_told);
 	assert_plausible(counts.samples + counts.lost, cpu_ns, 4999);
 	capture_read_counts(capture, &again);

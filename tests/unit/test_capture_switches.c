@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_capture_switches.c - threads that come and go: each time is told, once, by whatever tells of it.
+/* test_capture_switches.c - context switches: each is reported once, by perf or by the BPF program.
  *
  * Held against what the kernel counts of each thread anyway: how often it left because it waited, and how often though it
  * could have gone on.

@@ -469,7 +469,7 @@ static void test_closing_waits_for_nobody(void **state)
 	pthread_join(liar.thread, NULL);
 }
 
-/* Without its keeper the parsing process ends; SIGPIPE kills nobody. */
+/* The parsing process ends when its parent is gone; SIGPIPE kills neither. */
 static void kill_keeper(pid_t pid, unsigned generation)
 {
 	if (generation == 1)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The program as a user meets it: exit statuses, sentences, files that appear
+/* The program as a user sees it: exit statuses, sentences, files that appear
  * whole or not at all. Runs the built binary in an empty folder. */
 #include <dirent.h>
 #include <errno.h>
@@ -271,7 +271,7 @@ static void expect_all(const char *recording, int status, const char *err)
 	for (size_t i = 0; i < N_ELEMENTS(verbs_that_read); i++) {
 		char line[128];
 
-		/* The formats stand right above. */
+		/* The formats are listed right above. */
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 		snprintf(line, sizeof line, verbs_that_read[i], recording);
 		expect(line, status, NULL, err);

@@ -536,7 +536,7 @@ static void all_commands_together_have_a_limit(void **state)
 	commands_done(commands, N_ELEMENTS(commands));
 }
 
-/* Ends by SIGTERM while its command runs. @tell: receives the command's PID as text. */
+/* Ends by SIGTERM while its command runs. @tell: descriptor to which the command's PID is written as text. */
 static void run_until_the_end(int tell)
 {
 	char text[64];

@@ -308,7 +308,7 @@ static void test_by_a_counter(void **state)
 
 /* ---- Many runs ---- */
 
-/* n runs a side; f takes 100 samples, more by so many in head, give or take some; g always 100. */
+/* n runs a side; f has about 100 samples, and more in head; g always has 100. */
 static struct compare *many_runs(unsigned n, int more, const char *head_sql)
 {
 	struct compare *compare = new_compare(&(struct compare_options){ 0 });
@@ -381,7 +381,7 @@ static void test_rules(void **state)
 	assert_int_equal(judge(same, "new-hot", NULL, NULL), OUTCOME_PASSED);
 }
 
-/* A clock is no count. So a single run has no known variation, whatever the limit. */
+/* A clock is not a count: the variation of a single run is unknown, for any limit. */
 static void test_one_timed_run_tells_nothing(void **state)
 {
 	CLEANUP(compare_freep) struct compare *compare = new_compare(&(struct compare_options){ 0 });
@@ -438,7 +438,7 @@ static void test_shares_of_all(void **state)
 
 /* ---- By the rest ---- */
 
-/* Samples of f, g and of main that calls them, in a run; the machine is so many times as slow. */
+/* Samples of f, g and of main, which calls them, in a run on a machine that is slower by a factor. */
 struct made_run {
 	unsigned f, g, main, times;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_core_file.c - what core files tell: of ones that were made by hand. */
+/* test_core_file.c - reads core files that the test makes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

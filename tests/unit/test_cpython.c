@@ -88,7 +88,7 @@ static void read_thread(struct python_target *target, pid_t tid, struct py_frame
 		if (i + 1 < n)
 			assert_int_equal(outer, anchors[i + 1].top);
 	}
-	/* 0, or what stands below all frames of a thread. */
+	/* 0, or the base frame of a thread. */
 	if (outer != 0)
 		assert_int_equal(py_walk(target->runtime, outer, frames, &end, &outer), 0);
 	assert_int_equal(outer, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_descheduled.c - what rings tell of a thread's comings and goings since a sample. */
+/* test_descheduled.c - whether a thread has run since a sample, from the records of its switches. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

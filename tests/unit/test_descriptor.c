@@ -44,7 +44,7 @@ static void test_inet_lines(void **state)
 		  "tcp6", "tcp6 [::1]:80, listening", 5 },
 		{ " 9: 00000000:14E9 00000000:0000 07 00000000:00000000 00:00000000 00000000   0        0 6 2 0\n",
 		  "udp", "udp 0.0.0.0:5353", 6 },
-		/* a socket that has been closed belongs to nobody */
+		/* a closed socket has no owner */
 		{ "   0: 0100007F:1F90 0100007F:0001 06 00000000:00000000 03:00000000 00000000     0        0 0 1 0 100 0\n",
 		  "tcp", NULL, 0 },
 		{ "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n",

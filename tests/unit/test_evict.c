@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_evict.c - ended threads and processes leave the pipeline, and a tree that is too large begins anew. */
+/* test_evict.c - ended threads and processes leave the pipeline, and a tree that is too large is replaced by an empty one. */
 #include "tests/unit/pipeline_fixture.h"
 
 enum { N_THREADS = 40 };
@@ -55,7 +55,7 @@ static void a_number_that_came_again_stays_the_newer_ones(void **state)
 	pipeline_free(pipeline);
 }
 
-/* Their own end was lost, or not told. */
+/* Their exit records were lost. */
 static void threads_end_with_their_process(void **state)
 {
 	const struct folder *folder = *state;

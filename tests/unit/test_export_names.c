@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_export_names.c - exporters, on names as nobody expects them: they come from other programs, and may be any bytes. */
+/* test_export_names.c - exporters, with names of any bytes, as other programs may have them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -120,7 +120,7 @@ static void names_are_read_again(void **state)
 		wait_ns = MIN(wait_ns * 2, LATEST_NS);
 	}
 	assert_int_equal(wait_ns, LATEST_NS);
-	/* The system has told of another name: it is read at once, and soon again. */
+	/* The kernel has reported another name: read it at once, and soon again. */
 	is_loader = !is_loader;
 	prctl(PR_SET_NAME, is_loader ? "loader" : "other");
 	filter_forget_thread(filter, gettid());

@@ -168,7 +168,7 @@ static void test_replaced_code(void **state)
 	new = frame_of(1, 8, 0x1008);
 	assert_name(fixture, &new, "new");
 	write_line(fixture, 0, "2000 10 elsewhere");
-	refresh(fixture); /* told once */
+	refresh(fixture); /* reported once */
 	assert_int_equal(fixture->stale.n, 0);
 }
 

@@ -40,7 +40,7 @@ static size_t read_thread(struct py_runtime *runtime, pid_t tid, struct py_frame
 	frames->n = 0;
 	for (int i = 0; i < n; i++)
 		assert_int_equal(py_walk(runtime, anchors[i].top, frames, &end, &top), 0);
-	if (top != 0) /* what stands below all frames of a thread */
+	if (top != 0) /* the base frame of a thread */
 		assert_int_equal(py_walk(runtime, top, frames, &end, &top), 0);
 	assert_int_equal(top, 0);
 	return frames->n;

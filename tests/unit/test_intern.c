@@ -29,7 +29,7 @@ static int set_up(void **state)
 	assert_non_null(fixture);
 	assert_int_equal(batch_new(&fixture->batch), 0);
 	for (unsigned i = 0; i < N_ELEMENTS(fixture->modules); i++)
-		fixture->modules[i].id = i * 1000; /* ids need not be met in order */
+		fixture->modules[i].id = i * 1000; /* ids may arrive in any order */
 	for (unsigned i = 0; i < N_ELEMENTS(fixture->codes); i++)
 		fixture->codes[i] = (struct py_code){
 			.qualname = "f",
@@ -379,7 +379,7 @@ static void test_many_totals(void **state)
 	assert_int_equal(weight, 6 * N_THREADS * N_STACKS);
 }
 
-/* After a flush known places are not told again; new ones go on counting. */
+/* After a flush, known locations are not reported again; new ones continue the numbering. */
 static void test_flush_keeps_ids(void **state)
 {
 	struct fixture *fixture = *state;

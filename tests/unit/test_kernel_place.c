@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_kernel_place.c - places in the kernel that outlive a boot, and do not tell where it has put anything. */
+/* test_kernel_place.c - kernel locations that stay valid after a reboot and reveal no address. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -101,7 +101,7 @@ static void names_are_asked_for_ever_less_often(void **state)
 	thread->ended_ns = 1;
 	wait_ns = thread->next_name_ns;
 	pipeline_name_threads(pipeline, wait_ns + SOON_NS);
-	assert_int_equal(thread->next_name_ns, wait_ns); /* nobody can say any more */
+	assert_int_equal(thread->next_name_ns, wait_ns); /* its name cannot be read any more */
 	pipeline_free(pipeline);
 }
 

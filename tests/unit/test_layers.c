@@ -250,7 +250,7 @@ static void the_source_keeps_to_the_picture(void **state)
 		fail_msg("%u of %u includes go against the picture", walk.n_wrong, walk.n_includes);
 }
 
-/* Lower layers come first in the table, so no circle of arrows can stand in it. */
+/* Lower layers come first in the table, so it cannot contain a cycle. */
 static void the_picture_has_no_circles(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_lines.c - tables of lines tell what libdw says of them, in little memory, also of damaged ones. */
+/* test_lines.c - line tables give the same answers as libdw, in little memory, damaged ones included. */
 #include <dwarf.h>
 #include <errno.h>
 #include <fcntl.h>

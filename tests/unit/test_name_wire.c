@@ -237,7 +237,7 @@ static void test_opens_what_may_be_a_modules(void **state)
 	assert_int_equal(try(wanted, module, ""), -EACCES);
 	assert_int_equal(try("/etc/passwd", module, ""), -EACCES);
 	assert_int_equal(try("/proc/self/exe", module, ""), -EACCES);
-	assert_int_equal(try("/etc/passwd", "/etc", ""), -EACCES); /* the root folder is nobody's own */
+	assert_int_equal(try("/etc/passwd", "/etc", ""), -EACCES); /* the root folder belongs to no module */
 	assert_int_equal(try("/usr/lib/debug/../../bin/sh", module, ""), -EACCES);
 	assert_int_equal(try("module.debug", module, ""), -EINVAL);
 	assert_int_equal(try(elf, "module.so", ""), -EACCES);

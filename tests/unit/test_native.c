@@ -255,7 +255,7 @@ static void cut_anywhere(void **state)
 	check_cuts(run_shallow);
 }
 
-/* Where the CFA itself stands in memory. */
+/* The address at which the CFA is stored. */
 static void cut_realigned(void **state)
 {
 	(void)state;

@@ -11,7 +11,7 @@
 
 enum { FRAMES = 20, LONG_ENOUGH = 10000 };
 
-/* Walks that take so many nanoseconds each way; every so-manieth is interrupted for a millisecond. */
+/* Unwinding times of both variants, in nanoseconds; every Nth is interrupted for a millisecond. */
 static void walk(struct prefetch *ahead, uint64_t guess_ns, uint64_t in_order_ns, unsigned interrupted)
 {
 	for (unsigned i = 1; i <= LONG_ENOUGH; i++) {

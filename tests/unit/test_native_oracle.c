@@ -107,7 +107,7 @@ static void compare(struct view *view, const struct oracle *oracle, struct tally
 		print_difference(view, oracle, at);
 }
 
-/* The thread stands. */
+/* The thread is stopped. */
 static void look(struct view *view, struct oracle *oracle, pid_t tid, struct tally *tally)
 {
 	struct sample sample = view_sample_all(view, tid);

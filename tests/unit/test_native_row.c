@@ -112,7 +112,7 @@ static void restored_rows(void **state)
 	assert_int_equal(saved(row_of(ends_by_return), MACHINE_REG_FP), SAVED_SAME);
 	assert_true(row_of(ends_by_return)->is_plain);
 	assert_int_equal(saved(row_of(ends_by_jump), MACHINE_REG_FP), SAVED_SAME);
-	/* Within the function nothing tells: a leaf may keep registers below the stack pointer. */
+	/* Within the function this is unknown: a leaf may keep registers below the stack pointer. */
 	assert_int_equal(saved(row_of(goes_on), MACHINE_REG_FP), -16);
 	assert_int_equal(saved(row_of(plain_by_fp), MACHINE_REG_FP), -16);
 
@@ -186,9 +186,9 @@ enum { N_WORDS = 1 << 16 };
 
 static uint64_t words[N_WORDS];
 
-#define STACK_AT UINT64_C(0x7ffd00000000) /* where the made-up stack stands */
+#define STACK_AT UINT64_C(0x7ffd00000000) /* the address of the invented stack */
 
-/* The leaf stands in a function, the stack holds the words. */
+/* The leaf is in a function, and the stack holds the words. */
 static struct sample made_up(const char *leaf, size_t n_words)
 {
 	struct sample sample = {
@@ -242,14 +242,14 @@ static void walk_by_memory(void **state)
 	unwind(&sample, STACK_COMPLETE, 2);
 	assert_int_equal(view.stack.frames[0].cfa, STACK_AT + 128);
 
-	/* The word that tells the CFA was not captured, or is nowhere. */
+	/* The word that holds the CFA was not captured, or is unmapped. */
 	sample.regs.value[MACHINE_REG_FP] = STACK_AT + 64 * 8 + 800;
 	unwind(&sample, STACK_TRUNCATED, 1);
 	sample.regs.value[MACHINE_REG_FP] = 64;
 	unwind(&sample, STACK_BAD_MEMORY, 1);
 }
 
-/* The word that tells the CFA is below SP: read late, it is that of another call, or none at all. */
+/* The word that holds the CFA is below SP: a late read finds another call's, or none. */
 static void walk_by_memory_below_sp(void **state)
 {
 	static const uint64_t now[] = { STACK_AT + 11 * 8, STACK_AT + 7 * 8, 12345, 0 };

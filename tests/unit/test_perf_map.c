@@ -194,7 +194,7 @@ static void test_a_file_that_grows(void **state)
 	assert_name(&map, 0x2000, "two");
 	assert_name(&map, 0x1000, "instead");
 	assert_string_equal(name_at(&map, 0x1000, between_ns), "one");
-	/* Written anew. */
+	/* Written again. */
 	write_file(path, "5000 10 five\n", O_TRUNC);
 	assert_int_equal(perf_map_read(&map, fd), 1);
 	assert_name(&map, 0x5000, "five");

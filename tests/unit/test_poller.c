@@ -149,7 +149,7 @@ static void stop(pid_t pid, pid_t tid)
 	assert_int_equal(state_of(pid, tid), 'T');
 }
 
-/* Where it stands while it does not run is not where it used its time. */
+/* A thread did not use its CPU time at the place where it sleeps. */
 static void a_thread_is_met_only_while_it_runs(void **state)
 {
 	struct target target = target_start(run_one_of_two);
@@ -236,7 +236,7 @@ static void children_are_followed_to_their_end(void **state)
 	target_end(&target);
 }
 
-/* Burns, and becomes a shell that burns when told. */
+/* Burns, and becomes a shell that burns on request. */
 static void run_executing(struct target_page *page)
 {
 	store(&page->ready, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What /proc tells, asked about this process and its children. */
+/* Reads /proc of this process and its children. */
 #include <errno.h>
 #include <linux/futex.h>
 #include <setjmp.h>

@@ -226,7 +226,7 @@ static void a_process_without_a_main_thread_ends_with_its_last(void **state)
 	end_child(other);
 	processes_seek_ended(&pipeline->processes);
 	assert_int_equal(process->ended_ns, process->left_ns);
-	assert_true(untold->ended_ns > process->started_ns); /* nobody has told when */
+	assert_true(untold->ended_ns > process->started_ns); /* no record had the time */
 	pipeline_free(pipeline);
 }
 
@@ -239,7 +239,7 @@ static void a_number_that_comes_again_is_the_newer_process(void **state)
 	newer = add(pipeline, CHILD_PID);
 	assert_int_equal(older->ended_ns, newer->started_ns);
 	assert_ptr_equal(find(pipeline, CHILD_PID), newer);
-	newer->left_ns = 77; /* its main thread's end was told */
+	newer->left_ns = 77; /* its main thread has exited */
 	newest = add(pipeline, CHILD_PID);
 	assert_int_equal(newer->ended_ns, 77);
 	older->is_new = newer->is_new = false;

@@ -226,7 +226,7 @@ static void assert_doing(struct activity *activity, int64_t tid, double seconds,
 	assert_string_equal(found, wanted);
 }
 
-/* The module that began last in the thread and goes on; of those that began at once the inner one. */
+/* The module that began last in the thread and has not ended; the inner one of those that began together. */
 static void the_module_of_a_moment(void **state)
 {
 	static const struct row_column_row columns[] = { { "module", "TEXT" },

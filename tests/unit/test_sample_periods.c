@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_sample_periods.c - each sample stands for what the one before it has told. */
+/* test_sample_periods.c - each sample represents the period that the one before it has set. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

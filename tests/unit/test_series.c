@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_series.c - the table `sample` against a plain table of the same rows, whatever is asked of both. */
+/* test_series.c - the table `sample` against a plain table of the same rows, with the same queries of both. */
 #include "base/util.h"
 #include "src/store/series_private.h"
 #include "tests/unit/store_fixture.h"
@@ -32,7 +32,7 @@ static struct sample_row made_row(size_t i)
 		.state = (enum thread_state)below(STATE_N),
 	};
 
-	/* Some threads come late, and a wait is told long after it began. */
+	/* Some threads start late, and a wait is reported long after it began. */
 	row.tid = (int)below(i > 2 * BLOCK_ROWS ? 6 : 3);
 	if (below(500) == 0)
 		row.time_ns = START + below(1000) * SECOND / 100;
@@ -337,7 +337,7 @@ static void test_totals(void **state)
 	store_close(store);
 }
 
-/* ---- What stands in the file ---- */
+/* ---- The file's contents ---- */
 
 static void test_pieces_become_blocks(void **state)
 {
@@ -452,7 +452,7 @@ static void test_a_damaged_block_is_named_and_avoided(void **state)
 	assert_non_null(strstr(ask_samples(f->file, "SELECT count(*) FROM sample WHERE rowid = 3"), "update probing"));
 }
 
-/* A block's numbers as foreign as its bytes, whatever stands there; the sanitizers watch. */
+/* Numbers and bytes of a block may be anything; the sanitizers check the accesses. */
 static void test_numbers_of_blocks_at_the_ends_of_their_range(void **state)
 {
 	static const char *const ends[] = { "-9223372036854775808",

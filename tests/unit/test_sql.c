@@ -422,7 +422,7 @@ static void distances(void **state)
 	assert_false(name_is_near("sql", "report"));
 }
 
-/* ---- The prompt, as somebody at a terminal meets it ---- */
+/* ---- The prompt at a terminal ---- */
 
 struct terminal {
 	int fd;

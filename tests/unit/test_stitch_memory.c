@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* test_stitch_memory.c - stacks of a thread that runs while its memory is read.
  *
- * An image of an interpreter's memory stands still. Here it is made to move: whenever a
- * thread's innermost frame is asked for, the answer is the next of a list.
+ * An image of an interpreter's memory does not change. This test changes it: each read of a thread's innermost
+ * frame returns the next one of a list.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -27,10 +27,10 @@ static struct memory_image image;
  */
 struct moving {
 	struct remote base;
-	uint64_t top;          /* what stands in the image */
+	uint64_t top;          /* its value in the image */
 	uint64_t tops[N_TOPS]; /* 0: as it is; one per reading, then the last */
 	unsigned n_readings;
-	struct raddr seen_at; /* where it was met first in a reading */
+	struct raddr seen_at; /* where a read found it first */
 	bool is_armed;
 };
 

@@ -109,7 +109,7 @@ static void test_damage(void **state)
 	assert_int_equal(open_error(f->file), -EBADMSG);
 
 	finish(new_store(f->file));
-	overwrite(f->file, 18, "\7\7", 2); /* file format nobody knows */
+	overwrite(f->file, 18, "\7\7", 2); /* unknown file format */
 	assert_int_equal(open_error(f->file), -EBADMSG);
 
 	finish(new_store(f->file));

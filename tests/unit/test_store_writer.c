@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_store_writer.c - a recording file from its creation to its end, whatever end that is. */
+/* test_store_writer.c - a recording file from its creation to its end, a crash included. */
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -502,7 +502,7 @@ static void test_killed_recorder_loses_nothing_flushed(void **state)
 		assert_int_equal(store_open_reader(f->file, &reader), 0);
 		n_samples = ask(reader, "SELECT count(*) FROM sample");
 		assert_int_equal(n_samples % BATCH_SAMPLES, 0);
-		/* The last one may have been committed and not told. */
+		/* The last one may have been committed without an answer. */
 		assert_in_range(n_samples / BATCH_SAMPLES, n, n + 1);
 		assert_int_equal(ask(reader, "SELECT clean FROM run"), 0);
 		sqlite3_close(reader);

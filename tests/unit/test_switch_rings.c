@@ -125,7 +125,7 @@ static void processors_in_order_of_time_and_no_later_than_now(void **state)
 	(void)state;
 	put_switch(&fixture, 2, 10, 1, 0);
 	put_switch(&fixture, 0, 20, 2, 3);
-	put_switch(&fixture, 2, 20, 4, 0); /* at the same time: in whatever order, but each record at one go */
+	put_switch(&fixture, 2, 20, 4, 0); /* at the same time: in any order, but each record at once */
 	put_switch(&fixture, 1, 41, 5, 0);
 	assert_true(switch_rings_begin(&fixture.rings, 40));
 	assert_taken(&fixture, 10, PID, 1, 2, true);

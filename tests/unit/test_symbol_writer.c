@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_symbol_writer.c - keys that tell functions apart; places in the kernel, named now and after another boot. */
+/* test_symbol_writer.c - keys that distinguish functions; kernel locations, named now and after a reboot. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "src/pipeline/symbol_writer.c" /* the key is nobody else's business */
+#include "src/pipeline/symbol_writer.c" /* the key is private */
 #include "src/pipeline/pipeline.h"
 #include "tests/unit/made_kallsyms.h"
 #include "tests/unit/store_fixture.h"

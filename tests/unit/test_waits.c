@@ -105,7 +105,7 @@ static void a_wait_has_the_stack_of_its_switch(void **state)
 	waits_free(waits);
 }
 
-/* Who tells of switches may be before who samples them. */
+/* Switch records may arrive before the samples. */
 static void or_of_the_moment_after_it(void **state)
 {
 	struct waits *waits = begin(true);
@@ -116,7 +116,7 @@ static void or_of_the_moment_after_it(void **state)
 	enter(waits, TID, 10 * MS);
 	leave(waits, TID, 20 * MS);
 	stack_at(waits, 7, 20 * MS + 5, 20 * MS + 5, true);
-	assert_false(waits_next(waits, 40 * MS, &pid, &tid, &since_ns)); /* nobody need look */
+	assert_false(waits_next(waits, 40 * MS, &pid, &tid, &since_ns)); /* nothing to read */
 	enter(waits, TID, 50 * MS);
 	assert_int_equal(kept.n, 1);
 	assert_interval(0, STATE_IO, 20 * MS, 30 * MS, 7);
@@ -182,7 +182,7 @@ static void a_look_waits_for_its_wait(void **state)
 	leave(waits, TID, 70 * MS);
 	enter(waits, TID, 90 * MS);
 	assert_int_equal(kept.n, 1);
-	/* And it stands for the one before, which was long, too. */
+	/* And it represents the one before, which was long, too. */
 	assert_interval(0, STATE_IO, 70 * MS, 30 * MS, 9);
 	waits_free(waits);
 }
@@ -236,7 +236,7 @@ static void what_is_owed_is_put_in_the_end(void **state)
 	assert_int_equal(kept.n, 2);
 	assert_interval(0, STATE_BLOCKED, 11 * MS, 2 * MS, 0);
 	assert_interval(1, STATE_RUNNING, 20 * MS, 8 * MS, 0);
-	/* Its last steps, as all processors tell of them. */
+	/* Its last switches, from all processors. */
 	leave(waits, TID, 21 * MS);
 	assert_int_equal(waits_end(waits, 900 * MS), 0);
 	assert_int_equal(kept.n, 2);
@@ -312,7 +312,7 @@ static void long_waits_come_in_portions(void **state)
 	enter(waits, TID, 10 * MS);
 	leave(waits, TID, 20 * MS);
 	assert_int_equal(waits_portion(waits, first), 0);
-	assert_int_equal(kept.n, 0); /* nobody has met it waiting */
+	assert_int_equal(kept.n, 0); /* no read found it waiting */
 	stack_at(waits, 3, 21 * MS, 22 * MS, false);
 	assert_int_equal(waits_portion(waits, first - 1), 0);
 	assert_int_equal(kept.n, 0);
@@ -371,7 +371,7 @@ static void another_program_has_one_thread(void **state)
 	assert_int_equal(waits_exec(waits, PID, PID, 30 * MS), 0);
 	assert_int_equal(sum_of(TID), 20 * MS);
 	enter(waits, PID, 29 * MS);
-	enter(waits, PID, 28 * MS); /* told late, for it had another number then */
+	enter(waits, PID, 28 * MS); /* reported late, because it had another TID then */
 	assert_int_equal(waits_end(waits, 40 * MS), 0);
 	assert_int_equal(sum_of(TID), 20 * MS);
 	assert_int_equal(sum_of(PID), 30 * MS);
@@ -390,7 +390,7 @@ static void lost_records_leave_no_wrong_time(void **state)
 	leave(waits, TID, 35 * MS); /* it returned in between */
 	enter(waits, TID, 40 * MS);
 	leave(waits, TID, 41 * MS);
-	assert_int_equal(waits_exit(waits, TID, 45 * MS), 0); /* nobody ends but who runs */
+	assert_int_equal(waits_exit(waits, TID, 45 * MS), 0); /* only a running thread can exit */
 	waits_read_sums(waits, &sums);
 	assert_int_equal(sums.unknown_ns, 24 * MS);
 	assert_int_equal(sum_of(TID), 11 * MS);
@@ -453,7 +453,7 @@ static void errors_are_handed_on(void **state)
 	waits_free(waits);
 }
 
-/* Whatever is told, in whatever order: a thread's intervals and what is unknown are its time. */
+/* For any records in any order: the intervals of a thread and the unknown time add up to its time. */
 static void sums_hold_for_any_history(void **state)
 {
 	uint64_t seed = 12345;
