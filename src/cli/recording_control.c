@@ -9,10 +9,10 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <sys/timerfd.h>
 
 #include "base/util.h"
 #include "src/cli/cli.h"
+#include "src/cli/event_loop.h"
 
 uint64_t recording_recorded_ns(const struct recording *recording)
 {
@@ -26,13 +26,10 @@ static void set_end(const struct recording *recording)
 {
 	uint64_t wanted_ns = (uint64_t)(recording->duration_s * 1e9), spent_ns = recording_recorded_ns(recording);
 	uint64_t left_ns = spent_ns < wanted_ns ? wanted_ns - spent_ns : 1;
-	struct itimerspec spec = { 0 };
 
-	if (recording->end_timer < 0)
-		return;
-	if (!recording->is_paused)
-		spec.it_value = (struct timespec){ (time_t)(left_ns / 1000000000u), (long)(left_ns % 1000000000u) };
-	timerfd_settime(recording->end_timer, 0, &spec, NULL);
+	if (recording->loop && recording->end_timer >= 0)
+		(void)event_loop_set_timer(recording->loop, (unsigned)recording->end_timer,
+					   recording->is_paused ? 0 : left_ns, 0);
 }
 
 void recording_pause(struct recording *recording)

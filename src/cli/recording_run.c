@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* recording_run.c - the loop: samples, signals, time, and the process' end.
+/* recording_run.c - serves samples, signals, timers, and the process' end.
  *
- * One epoll. Samples are drained in portions, so that signals and timers are
- * served also when samples never cease. The writing thread does the rest.
+ * Samples are read in portions, so that signals and timers are served also with a constant stream of samples. The
+ * writing thread does the rest.
  */
 #include "src/cli/recording_run.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
-#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/stack_reserve.h"
 #include "base/util.h"
+#include "src/cli/event_loop.h"
 #include "src/cli/pidfd_set.h"
 #include "src/cli/format.h"
 #include "src/cli/matching.h"
@@ -33,23 +31,11 @@ enum {
 	CAPTURE_NICE = -10
 };
 
-enum source {
-	SOURCE_SAMPLES,
-	SOURCE_SIGNAL,
-	SOURCE_PROCESS,
-	SOURCE_DURATION,
-	SOURCE_DELAY,
-	SOURCE_FLUSH,
-	SOURCE_CONTROL,
-	SOURCE_MATCHES,
-	N_SOURCES
-};
-
-struct loop {
+struct run {
 	struct recording *recording;
-	int epoll, fds[N_SOURCES]; /* -1: unused */
+	struct event_loop loop;
+	unsigned flush_timer; /* a source of the loop */
 	struct pidfd_set ends;
-	bool end;
 	uint64_t n_ticks;
 	unsigned n_waited; /* ticks since the last write */
 	bool is_slow;      /* ticks have LONG_TICK times the length */
@@ -79,113 +65,80 @@ void recording_block_signals(sigset_t *ret_before)
 	pthread_sigmask(SIG_BLOCK, &taken, ret_before);
 }
 
-static struct itimerspec timer_of(uint64_t first_ns, uint64_t every_ns)
+/* Remember an error, which ends the recording. */
+static void check(struct run *run, int r)
 {
-	return (struct itimerspec){
-		.it_value = { (time_t)(first_ns / 1000000000u), (long)(first_ns % 1000000000u) },
-		.it_interval = { (time_t)(every_ns / 1000000000u), (long)(every_ns % 1000000000u) },
-	};
+	if (r >= 0)
+		return;
+	run->recording->error = r;
+	event_loop_end(&run->loop);
 }
 
-static int open_timer(uint64_t first_ns, uint64_t every_ns)
+static event_serve take_woken, tick, process_ended, duration_ended, resume_late, take_orders, take_matches;
+static event_take_signal take_signal;
+
+static int open_processes(struct run *run)
 {
-	const struct itimerspec spec = timer_of(first_ns, every_ns);
-	CLEANUP(closep) int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-
-	if (fd < 0 || timerfd_settime(fd, 0, &spec, NULL) < 0)
-		return -errno;
-	return TAKE_FD(fd);
-}
-
-static int watch(struct loop *loop, enum source source, int fd)
-{
-	struct epoll_event event = { .events = EPOLLIN, .data.u32 = source };
-
-	if (fd < 0)
-		return fd;
-	loop->fds[source] = fd;
-	return epoll_ctl(loop->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
-}
-
-static int open_signals(void)
-{
-	sigset_t taken;
-	int fd;
-
-	taken_signals(&taken);
-	fd = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
-	return fd < 0 ? -errno : fd;
-}
-
-static int open_processes(struct loop *loop)
-{
-	const struct recording *recording = loop->recording;
+	const struct recording *recording = run->recording;
 	const struct targets *targets = &recording->targets;
 	int r;
 
-	r = recording->is_child ? pidfd_set_open(&recording->pid, 1, &loop->ends)
-				: pidfd_set_open(targets->pids, targets->n, &loop->ends);
-	return r < 0 ? r : loop->ends.epoll;
+	r = recording->is_child ? pidfd_set_open(&recording->pid, 1, &run->ends)
+				: pidfd_set_open(targets->pids, targets->n, &run->ends);
+	return r < 0 ? r : run->ends.epoll;
 }
 
-static bool is_borrowed(enum source source)
+static void run_done(struct run *run)
 {
-	return source == SOURCE_CONTROL || source == SOURCE_PROCESS;
-}
-
-static void loop_done(struct loop *loop)
-{
-	loop->recording->end_timer = -1;
-	for (int i = 0; i < N_SOURCES; i++)
-		if (!is_borrowed((enum source)i) && loop->fds[i] >= 0)
-			close(loop->fds[i]);
-	pidfd_set_done(&loop->ends);
-	if (loop->epoll >= 0)
-		close(loop->epoll);
+	run->recording->loop = NULL;
+	event_loop_done(&run->loop);
+	pidfd_set_done(&run->ends);
 }
 
 /* Watch for external commands, and for the times to start and stop. */
-static int watch_orders(struct loop *loop, const struct recording *recording)
+static int watch_orders(struct run *run)
 {
+	struct recording *recording = run->recording;
 	int r = 0;
 
-	if (recording->duration_s > 0) /* if paused, resuming sets it */
-		r = watch(loop, SOURCE_DURATION,
-			  open_timer(recording->is_paused ? 0 : (uint64_t)(recording->duration_s * 1e9), 0));
+	if (recording->duration_s > 0) { /* if paused, resuming sets it */
+		r = event_loop_watch_timer(&run->loop,
+					   recording->is_paused ? 0 : (uint64_t)(recording->duration_s * 1e9), 0,
+					   duration_ended);
+		recording->end_timer = r;
+	}
 	if (r >= 0 && recording->is_paused && recording->delay_s >= 0)
-		r = watch(loop, SOURCE_DELAY, open_timer((uint64_t)(recording->delay_s * 1e9) + 1, 0));
+		r = event_loop_watch_timer(&run->loop, (uint64_t)(recording->delay_s * 1e9) + 1, 0, resume_late);
 	if (r >= 0 && recording->matching)
-		r = watch(loop, SOURCE_MATCHES, open_timer(MATCH_MS * 1000000u, MATCH_MS * 1000000u));
+		r = event_loop_watch_timer(&run->loop, MATCH_MS * 1000000u, MATCH_MS * 1000000u, take_matches);
 	if (r >= 0 && recording->control.fd > 0)
-		r = watch(loop, SOURCE_CONTROL, recording->control.fd);
+		r = event_loop_watch(&run->loop, recording->control.fd, false, take_orders);
 	return r;
 }
 
-static int loop_init(struct loop *loop, struct recording *recording)
+static int watch_all(struct run *run)
 {
+	struct recording *recording = run->recording;
+	sigset_t taken;
 	int r;
 
-	loop->recording = recording;
-	for (int i = 0; i < N_SOURCES; i++)
-		loop->fds[i] = -1;
-	loop->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (loop->epoll < 0)
-		return -errno;
-	r = capture_watch(recording->capture, loop->epoll, SOURCE_SAMPLES);
+	taken_signals(&taken);
+	r = event_loop_watch_capture(&run->loop, recording->capture, take_woken);
 	if (r >= 0)
-		r = watch(loop, SOURCE_SIGNAL, open_signals());
+		r = event_loop_watch_signals(&run->loop, &taken, take_signal);
 	if (r >= 0)
-		r = watch(loop, SOURCE_FLUSH, open_timer(FLUSH_MS * 1000000u, FLUSH_MS * 1000000u));
+		r = event_loop_watch_timer(&run->loop, FLUSH_MS * 1000000u, FLUSH_MS * 1000000u, tick);
+	if (r >= 0) {
+		run->flush_timer = (unsigned)r;
+		r = watch_orders(run);
+	}
 	if (r >= 0)
-		r = watch_orders(loop, recording);
-	recording->end_timer = loop->fds[SOURCE_DURATION];
-	if (r >= 0)
-		r = watch(loop, SOURCE_PROCESS, open_processes(loop));
+		r = event_loop_watch(&run->loop, open_processes(run), false, process_ended);
 	if (r == -ESRCH) { /* the target has ended; read what it left */
-		loop->end = true;
+		event_loop_end(&run->loop);
 		r = 0;
 	}
-	return r;
+	return MIN(r, 0);
 }
 
 static void reap(struct recording *recording, int flags)
@@ -202,27 +155,9 @@ static void pass_on(const struct recording *recording, const struct signalfd_sig
 		kill(recording->pid, (int)info->ssi_signo);
 }
 
-/* Returns 1 if there may be more: very deep stacks take a few milliseconds each. */
-static int take_samples(struct recording *recording, unsigned max)
+static int take_samples(struct recording *recording)
 {
-	uint64_t end_ns = monotonic_ns() + PORTION_NS;
-
-	while (max-- > 0 && monotonic_ns() < end_ns) {
-		struct capture_event event;
-		struct sample next;
-		int r;
-
-		r = capture_next(recording->capture, &event);
-		if (r > 0 && capture_peek(recording->capture, &next))
-			pipeline_expect_sample(recording->pipeline, &next);
-		if (r == 0)
-			return pipeline_idle(recording->pipeline);
-		if (r > 0)
-			r = pipeline_event(recording->pipeline, &event) ?: 1;
-		if (r <= 0)
-			return r;
-	}
-	return 1;
+	return pipeline_take(recording->pipeline, recording->capture, PORTION, PORTION_NS);
 }
 
 /* Read the rings until they are empty, but stop in time to serve signals and timers. */
@@ -232,7 +167,7 @@ static int take_waiting(struct recording *recording)
 	int r;
 
 	do
-		r = take_samples(recording, PORTION);
+		r = take_samples(recording);
 	while (r > 0 && monotonic_ns() < end_ns);
 	return MIN(r, 0);
 }
@@ -252,77 +187,75 @@ static void show_progress(const struct recording *recording)
 }
 
 /* A transaction costs as much as a few samples, so write few samples later. */
-static bool is_to_write(const struct loop *loop)
+static bool is_to_write(const struct run *run)
 {
 	static const struct {
 		unsigned ticks, samples;
 	} paces[] = { { 2, 12 }, { LONG_TICK, MANY_SAMPLES } };
-	const struct recording *recording = loop->recording;
+	const struct recording *recording = run->recording;
 	unsigned pace = recording->is_always_on ? 1 : 0;
 
-	return loop->n_waited >= paces[pace].ticks || pipeline_pending(recording->pipeline) >= paces[pace].samples;
+	return run->n_waited >= paces[pace].ticks || pipeline_pending(recording->pipeline) >= paces[pace].samples;
 }
 
 /*
  * An always-on recorder with few samples spends more on waking up than on work. Unless someone watches or waits for an
  * answer, use slow ticks. Urgent samples wake the reader themselves.
  */
-static int choose_tick(struct loop *loop, bool has_many)
+static int choose_tick(struct run *run, bool has_many)
 {
-	const struct recording *recording = loop->recording;
+	const struct recording *recording = run->recording;
 	bool is_slow = recording->is_always_on && !has_many && !recording->progress && recording->n_flushes_asked == 0;
 	uint64_t tick_ns = FLUSH_MS * 1000000ull * (is_slow ? LONG_TICK : 1);
-	const struct itimerspec spec = timer_of(tick_ns, tick_ns);
 
-	if (is_slow == loop->is_slow)
+	if (is_slow == run->is_slow)
 		return 0;
-	loop->is_slow = is_slow;
-	return timerfd_settime(loop->fds[SOURCE_FLUSH], 0, &spec, NULL) < 0 ? -errno : 0;
+	run->is_slow = is_slow;
+	return event_loop_set_timer(&run->loop, run->flush_timer, tick_ns, tick_ns);
 }
 
-static int write_or_wait(struct loop *loop)
+static int write_or_wait(struct run *run)
 {
-	struct recording *recording = loop->recording;
-	bool is_late = loop->n_waited >= LONG_TICK, has_many;
+	struct recording *recording = run->recording;
+	bool is_late = run->n_waited >= LONG_TICK, has_many;
 	int r = 0;
 
-	if (is_to_write(loop)) {
+	if (is_to_write(run)) {
 		has_many = pipeline_pending(recording->pipeline) >= MANY_SAMPLES;
-		loop->n_waited = 0;
+		run->n_waited = 0;
 		r = pipeline_flush(recording->pipeline);
 		if (r >= 0 && (is_late || has_many))
-			r = choose_tick(loop, has_many);
+			r = choose_tick(run, has_many);
 	}
 	return r;
 }
 
 /* Many samples at once do not wait for the end of a slow tick. */
-static int take_woken(struct loop *loop)
+static void take_woken(void *data)
 {
-	int r = take_samples(loop->recording, PORTION);
+	struct run *run = data;
+	int r = take_samples(run->recording);
 
-	if (r >= 0 && loop->is_slow && pipeline_pending(loop->recording->pipeline) >= MANY_SAMPLES)
-		r = choose_tick(loop, true);
-	return r;
+	if (r >= 0 && run->is_slow && pipeline_pending(run->recording->pipeline) >= MANY_SAMPLES)
+		r = choose_tick(run, true);
+	check(run, r);
 }
 
-static void tick(struct loop *loop)
+static void tick(void *data)
 {
-	struct recording *recording = loop->recording;
-	uint64_t expirations;
+	struct run *run = data;
+	struct recording *recording = run->recording;
 	int r;
 
-	if (read(loop->fds[SOURCE_FLUSH], &expirations, sizeof expirations) < 0)
-		return;
 	/* The last samples of a thread that sleeps now, and deferred samples, did not wake the reader. */
 	r = take_waiting(recording);
 	recording_answer_flush(recording);
-	loop->n_waited += loop->is_slow ? LONG_TICK : 1;
+	run->n_waited += run->is_slow ? LONG_TICK : 1;
 	if (r >= 0)
-		r = write_or_wait(loop);
-	loop->n_ticks++;
-	recording->error = r < 0 ? r : 0;
-	if (recording->progress && loop->n_ticks % 2 == 0)
+		r = write_or_wait(run);
+	run->n_ticks++;
+	check(run, r);
+	if (recording->progress && run->n_ticks % 2 == 0)
 		show_progress(recording);
 }
 
@@ -339,35 +272,37 @@ static void flush_now(struct recording *recording)
 }
 
 /* An answer must describe the current state, so flush first. A tick answers requests for a flush. */
-static int take_orders(struct loop *loop)
+static void take_orders(void *data)
 {
-	struct recording *recording = loop->recording;
+	struct run *run = data;
+	struct recording *recording = run->recording;
 	int r = take_waiting(recording);
 
-	if (r < 0)
-		return r;
-	loop->end |= recording_obey(recording);
-	return recording->n_flushes_asked > 0 ? choose_tick(loop, true) : 0;
+	if (r >= 0 && recording_obey(recording))
+		event_loop_end(&run->loop);
+	if (r >= 0 && recording->n_flushes_asked > 0)
+		r = choose_tick(run, true);
+	check(run, r < 0 ? r : recording->error);
 }
 
-static void take_signals(struct loop *loop)
+static void take_signal(void *data, const struct signalfd_siginfo *info)
 {
-	struct signalfd_siginfo info;
+	struct run *run = data;
+	struct recording *recording = run->recording;
 
-	while (read(loop->fds[SOURCE_SIGNAL], &info, sizeof info) == sizeof info) {
-		if (info.ssi_signo == SIGCHLD || info.ssi_signo == SIGPIPE)
-			continue; /* the pidfd reports the end; a message that nobody reads ends no recording */
-		if (loop->recording->is_child)
-			pass_on(loop->recording, &info);
-		else if (info.ssi_signo == SIGUSR1)
-			flush_now(loop->recording);
-		else if (info.ssi_signo != SIGUSR2)
-			loop->end = true;
-		else if (loop->recording->is_paused)
-			recording_resume(loop->recording);
-		else
-			recording_pause(loop->recording);
-	}
+	if (info->ssi_signo == SIGCHLD || info->ssi_signo == SIGPIPE)
+		return; /* the pidfd reports the end; a message that nobody reads ends no recording */
+	if (recording->is_child)
+		pass_on(recording, info);
+	else if (info->ssi_signo == SIGUSR1)
+		flush_now(recording);
+	else if (info->ssi_signo != SIGUSR2)
+		event_loop_end(&run->loop);
+	else if (recording->is_paused)
+		recording_resume(recording);
+	else
+		recording_pause(recording);
+	check(run, recording->error);
 }
 
 int recording_take_all(struct recording *recording)
@@ -375,24 +310,39 @@ int recording_take_all(struct recording *recording)
 	int r;
 
 	do
-		r = take_samples(recording, PORTION);
+		r = take_samples(recording);
 	while (r > 0);
 	return r;
 }
 
 /* Resume only once: a later pause is deliberate. */
-static void resume_late(struct loop *loop)
+static void resume_late(void *data)
 {
-	uint64_t expirations;
+	struct run *run = data;
 
-	if (read(loop->fds[SOURCE_DELAY], &expirations, sizeof expirations) == sizeof expirations)
-		recording_resume(loop->recording);
+	recording_resume(run->recording);
+	check(run, run->recording->error);
+}
+
+static void duration_ended(void *data)
+{
+	struct run *run = data;
+
+	event_loop_end(&run->loop);
+}
+
+static void process_ended(void *data)
+{
+	struct run *run = data;
+
+	if (pidfd_set_all(&run->ends))
+		event_loop_end(&run->loop);
 }
 
 /* A process that cannot be recorded is no error of the recording. -ENOMEM. */
-static int join(struct loop *loop, pid_t pid)
+static int join(struct run *run, pid_t pid)
 {
-	struct recording *recording = loop->recording;
+	struct recording *recording = run->recording;
 	int r;
 
 	if (pipeline_knows(recording->pipeline, pid))
@@ -401,7 +351,7 @@ static int join(struct loop *loop, pid_t pid)
 	if (r >= 0)
 		r = pipeline_join(recording->pipeline, pid);
 	if (r >= 0)
-		r = pidfd_set_add(&loop->ends, pid);
+		r = pidfd_set_add(&run->ends, pid);
 	recording->n_joined += r >= 0;
 	return r == -ENOMEM ? r : 0;
 }
@@ -418,62 +368,19 @@ static void leave_known_out(const struct recording *recording, struct targets *f
 }
 
 /* Record new matches, and the children they started before they were found. */
-static int take_matches(struct loop *loop)
+static void take_matches(void *data)
 {
 	CLEANUP(targets_done) struct targets found = { 0 };
-	uint64_t expirations;
+	struct run *run = data;
 	int r;
 
-	if (read(loop->fds[SOURCE_MATCHES], &expirations, sizeof expirations) < 0)
-		return 0;
-	r = matching_look(loop->recording->matching, &found);
-	leave_known_out(loop->recording, &found);
-	if (r >= 0 && found.n > 0 && loop->recording->follows_children)
+	r = matching_look(run->recording->matching, &found);
+	leave_known_out(run->recording, &found);
+	if (r >= 0 && found.n > 0 && run->recording->follows_children)
 		r = targets_add_descendants(&found);
 	for (size_t i = 0; r >= 0 && i < found.n; i++)
-		r = join(loop, found.pids[i]);
-	return MIN(r, 0);
-}
-
-static void serve(struct loop *loop, enum source source)
-{
-	struct recording *recording = loop->recording;
-	int r;
-
-	switch (source) {
-	case SOURCE_SAMPLES:
-		r = take_woken(loop);
-		if (r < 0)
-			recording->error = r;
-		break;
-	case SOURCE_SIGNAL:
-		take_signals(loop);
-		break;
-	case SOURCE_PROCESS:
-		loop->end |= pidfd_set_all(&loop->ends);
-		break;
-	case SOURCE_DURATION:
-		loop->end = true;
-		break;
-	case SOURCE_DELAY:
-		resume_late(loop);
-		break;
-	case SOURCE_FLUSH:
-		tick(loop);
-		break;
-	case SOURCE_CONTROL:
-		r = take_orders(loop);
-		if (r < 0)
-			recording->error = r;
-		break;
-	case SOURCE_MATCHES:
-		r = take_matches(loop);
-		if (r < 0)
-			recording->error = r;
-		break;
-	case N_SOURCES:
-		break;
-	}
+		r = join(run, found.pids[i]);
+	check(run, r);
 }
 
 static void drain(struct recording *recording)
@@ -486,35 +393,25 @@ static void drain(struct recording *recording)
 		recording->error = r;
 }
 
-/* Each ring reports its own event, but the first one reads all rings. */
-static bool is_served(const struct epoll_event *events, int n)
-{
-	return n > 0 && events[n].data.u32 == SOURCE_SAMPLES && events[n - 1].data.u32 == SOURCE_SAMPLES;
-}
-
 int recording_run(struct recording *recording)
 {
-	struct epoll_event events[N_SOURCES];
-	struct loop loop = { .ends.epoll = -1 };
+	struct run run = { .recording = recording, .ends.epoll = -1 };
 	int r;
 
 	/* An earlier wake-up reads memory earlier. Only this thread; fails for an ordinary user. */
 	(void)setpriority(PRIO_PROCESS, 0, CAPTURE_NICE);
 	stack_reserve();
 
+	recording->end_timer = -1;
 	recording->began_ns = recording->paused_ns = monotonic_ns();
-	r = loop_init(&loop, recording);
+	r = event_loop_init(&run.loop, &run);
+	recording->loop = &run.loop;
+	if (r >= 0)
+		r = watch_all(&run);
 	if (r >= 0)
 		recording->restrict_error = privilege_restrict(&recording->needs);
-	while (r >= 0 && !loop.end && recording->error == 0) {
-		int n = epoll_wait(loop.epoll, events, N_SOURCES, -1);
-
-		if (n < 0 && errno != EINTR)
-			r = -errno;
-		for (int i = 0; i < n && recording->error == 0; i++)
-			if (!is_served(events, i))
-				serve(&loop, events[i].data.u32);
-	}
+	if (r >= 0)
+		r = event_loop_run(&run.loop);
 	recording->recorded_ns = recording_recorded_ns(recording); /* samples still in the rings are from before this */
 	if (r >= 0 && recording->error == 0)
 		drain(recording);
@@ -522,7 +419,7 @@ int recording_run(struct recording *recording)
 	reap(recording, WNOHANG);
 	recording_end_pause(recording);
 	recording_answer_flush(recording);
-	loop_done(&loop);
+	run_done(&run);
 	if (recording->progress)
 		fputs("\r\033[K", stderr);
 	return r;

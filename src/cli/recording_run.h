@@ -42,7 +42,8 @@ struct recording {
 	uint64_t pauses_ns;       /* total of pauses, without the current one */
 	uint64_t began_ns;        /* CLOCK_MONOTONIC, start of the loop */
 	uint64_t recorded_ns;     /* from then to its end, pauses left out */
-	int end_timer;            /* of the loop, which owns it; -1: there is none */
+	struct event_loop *loop;  /* while it runs; else NULL */
+	int end_timer;            /* a source of the loop; -1: there is none */
 	unsigned n_flushes_asked; /* and not answered yet */
 	bool child_ended;
 	int child_status;   /* as waitpid(2) gives it */

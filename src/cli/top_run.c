@@ -1,36 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /* top_run.c - see top_run.h.
  *
- * One epoll, as when recording. Samples are read in portions, so that keys work also
- * with a constant stream of samples. A tick ten times a second reads the process' state, and some ticks flush
+ * Samples are read in portions, so that keys work also with a constant stream of samples. A tick ten times a second reads the process' state, and some ticks flush
  * the batch, so that names are there when rows are made.
  */
 #include "src/cli/top_run.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/syscall.h>
-#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/util.h"
 #include "src/cli/cli.h"
+#include "src/cli/event_loop.h"
 #include "src/cli/record_options.h"
 
 enum { PORTION = 256, PORTION_NS = 50000000, TICK_NS = 100000000, TICKS_TO_FLUSH = 3, CAPTURE_NICE = -10 };
 enum { SETTLE_STEPS = 50, SETTLE_STEP_NS = 20000000, DEFAULT_COLUMNS = 120 };
 
-enum source { FROM_CAPTURE, FROM_SIGNALS, FROM_PROCESS, FROM_TICK, FROM_REFRESH, FROM_KEYS, N_SOURCES };
-
-struct loop {
+struct view {
 	struct top_session *session;
-	int epoll, fds[N_SOURCES]; /* -1: unused */
-	bool end, has_ended, repaint;
+	struct event_loop loop;
+	int capture, process; /* sources of the loop; negative: none */
+	bool has_ended, repaint;
 	unsigned n_ticks, n_frames;
 };
 
@@ -71,27 +67,6 @@ int top_start_pipeline(struct top_session *session)
 
 /* ---- Loop ---- */
 
-static int open_timer(uint64_t every_ns)
-{
-	struct timespec every = { (time_t)(every_ns / 1000000000u), (long)(every_ns % 1000000000u) };
-	const struct itimerspec spec = { .it_value = every, .it_interval = every };
-	CLEANUP(closep) int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-
-	if (fd < 0 || timerfd_settime(fd, 0, &spec, NULL) < 0)
-		return -errno;
-	return TAKE_FD(fd);
-}
-
-static int open_signals(void)
-{
-	sigset_t taken;
-	int fd;
-
-	taken_signals(&taken);
-	fd = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
-	return fd < 0 ? -errno : fd;
-}
-
 static int open_process(pid_t pid)
 {
 	long fd = syscall(SYS_pidfd_open, pid, 0);
@@ -99,86 +74,58 @@ static int open_process(pid_t pid)
 	return fd < 0 ? -errno : (int)fd;
 }
 
-static int watch(struct loop *loop, enum source source, int fd)
+static event_serve take_portion, take_keys, process_ended, refresh, tick;
+static event_take_signal take_signal;
+
+static int watch_all(struct view *view)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.u32 = source };
-
-	if (fd < 0)
-		return fd;
-	loop->fds[source] = fd;
-	return epoll_ctl(loop->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
-}
-
-static void unwatch(struct loop *loop, enum source source)
-{
-	if (loop->fds[source] < 0)
-		return;
-	epoll_ctl(loop->epoll, EPOLL_CTL_DEL, loop->fds[source], NULL);
-	if (source != FROM_CAPTURE && source != FROM_KEYS)
-		close(loop->fds[source]);
-	loop->fds[source] = -1;
-}
-
-static void loop_done(struct loop *loop)
-{
-	for (int i = 0; i < N_SOURCES; i++)
-		unwatch(loop, (enum source)i);
-	if (loop->epoll >= 0)
-		close(loop->epoll);
-}
-
-static void process_ended(struct loop *loop);
-
-static int loop_init(struct loop *loop, struct top_session *session)
-{
+	struct top_session *session = view->session;
+	sigset_t taken;
 	int r;
 
-	loop->session = session;
-	for (int i = 0; i < N_SOURCES; i++)
-		loop->fds[i] = -1;
-	loop->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (loop->epoll < 0)
-		return -errno;
-	r = capture_watch(session->capture, loop->epoll, FROM_CAPTURE);
-	loop->fds[FROM_CAPTURE] = capture_fd(session->capture);
+	taken_signals(&taken);
+	r = view->capture = event_loop_watch_capture(&view->loop, session->capture, take_portion);
 	if (r >= 0)
-		r = watch(loop, FROM_SIGNALS, open_signals());
+		r = event_loop_watch_signals(&view->loop, &taken, take_signal);
 	if (r >= 0)
-		r = watch(loop, FROM_TICK, open_timer(TICK_NS));
-	if (r >= 0)
-		r = watch(loop, FROM_REFRESH, open_timer((uint64_t)(session->arguments->delay_s * 1e9)));
+		r = event_loop_watch_timer(&view->loop, TICK_NS, TICK_NS, tick);
+	if (r >= 0) {
+		uint64_t delay_ns = (uint64_t)(session->arguments->delay_s * 1e9);
+
+		r = event_loop_watch_timer(&view->loop, delay_ns, delay_ns, refresh);
+	}
 	if (r >= 0 && session->keys >= 0)
-		r = watch(loop, FROM_KEYS, session->keys);
+		r = event_loop_watch(&view->loop, session->keys, false, take_keys);
 	if (r >= 0)
-		r = watch(loop, FROM_PROCESS, open_process(session->pid));
+		r = view->process = event_loop_watch(&view->loop, open_process(session->pid), true, process_ended);
 	if (r == -ESRCH) { /* the target has ended; show what it left */
-		process_ended(loop);
+		process_ended(view);
 		r = 0;
 	}
-	return r;
+	return MIN(r, 0);
 }
 
 /* ---- Samples ---- */
 
-/* Returns 1 if there may be more: very deep stacks take a few milliseconds each. */
-static int take_samples(struct top_session *session, unsigned max)
+static int take_samples(struct top_session *session)
 {
-	uint64_t end_ns = monotonic_ns() + PORTION_NS;
+	return pipeline_take(session->pipeline, session->capture, PORTION, PORTION_NS);
+}
 
-	while (max-- > 0 && monotonic_ns() < end_ns) {
-		struct capture_event event;
-		struct sample next;
-		int r;
+/* Remember an error, which ends the view. */
+static void check(struct view *view, int r)
+{
+	if (r >= 0)
+		return;
+	view->session->error = r;
+	event_loop_end(&view->loop);
+}
 
-		r = capture_next(session->capture, &event);
-		if (r > 0 && capture_peek(session->capture, &next))
-			pipeline_expect_sample(session->pipeline, &next);
-		if (r > 0)
-			r = pipeline_event(session->pipeline, &event) ?: 1;
-		if (r <= 0)
-			return r;
-	}
-	return 1;
+static void take_portion(void *data)
+{
+	struct view *view = data;
+
+	check(view, take_samples(view->session));
 }
 
 /* Hand over samples, and read back the earlier ones that were written and resolved. */
@@ -202,29 +149,29 @@ static int begin_anew(struct top_session *session)
 	return r == -ESRCH || r == -EPERM ? 0 : r;
 }
 
-static void tick(struct loop *loop)
+static void tick(void *data)
 {
-	struct top_session *session = loop->session;
+	struct view *view = data;
+	struct top_session *session = view->session;
 	int r = 0;
 
-	if (!loop->has_ended)
+	if (!view->has_ended)
 		top_watch_look(session->watch, monotonic_ns());
 	/* The last samples of a thread that sleeps now did not wake the reader. */
-	if (!loop->has_ended)
-		r = take_samples(session, PORTION);
-	if (r >= 0 && ++loop->n_ticks % TICKS_TO_FLUSH == 0)
+	if (!view->has_ended)
+		r = take_samples(session);
+	if (r >= 0 && ++view->n_ticks % TICKS_TO_FLUSH == 0)
 		r = pass_on_samples(session);
-	if (r >= 0 && !loop->has_ended && top_is_full(session->top))
+	if (r >= 0 && !view->has_ended && top_is_full(session->top))
 		r = begin_anew(session);
-	if (r < 0)
-		session->error = r;
+	check(view, r);
 }
 
 /* ---- Show ---- */
 
-static void read_status(struct loop *loop, struct top_status *ret)
+static void read_status(struct view *view, struct top_status *ret)
 {
-	struct top_session *session = loop->session;
+	struct top_session *session = view->session;
 	struct capture_counts counts;
 
 	capture_read_counts(session->capture, &counts);
@@ -235,14 +182,14 @@ static void read_status(struct loop *loop, struct top_status *ret)
 		.pid = session->pid,
 		.hz = session->arguments->capture.hz,
 		.lost = counts.lost + counts.lost_looks,
-		.has_ended = loop->has_ended,
+		.has_ended = view->has_ended,
 	};
 	top_watch_read(session->watch, monotonic_ns(), ret);
 }
 
-static void show(struct loop *loop)
+static void show(struct view *view)
 {
-	struct top_session *session = loop->session;
+	struct top_session *session = view->session;
 	struct grid grid;
 	unsigned rows, columns;
 	int r;
@@ -252,12 +199,12 @@ static void show(struct loop *loop)
 	screen_size(session->screen, &rows, &columns);
 	r = grid_init(&grid, rows, columns);
 	if (r < 0) {
-		session->error = r;
+		check(view, r);
 		return;
 	}
 	top_draw(session->top, &grid);
-	screen_show(session->screen, &grid, loop->repaint);
-	loop->repaint = false;
+	screen_show(session->screen, &grid, view->repaint);
+	view->repaint = false;
 	grid_done(&grid);
 }
 
@@ -272,9 +219,9 @@ static unsigned printed_columns(void)
 }
 
 /* Print header, column names and rows. */
-static int print_frame(struct loop *loop)
+static int print_frame(struct view *view)
 {
-	const struct top_arguments *arguments = loop->session->arguments;
+	const struct top_arguments *arguments = view->session->arguments;
 	char when[64];
 	struct tm local;
 	time_t now = time(NULL);
@@ -284,13 +231,13 @@ static int print_frame(struct loop *loop)
 	r = grid_init(&grid, arguments->n_rows + 4, printed_columns());
 	if (r < 0)
 		return r;
-	top_draw(loop->session->top, &grid);
+	top_draw(view->session->top, &grid);
 	localtime_r(&now, &local);
 	strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S%z", &local);
-	printf("%s%s\n", loop->n_frames > 1 ? "\n" : "", when);
+	printf("%s%s\n", view->n_frames > 1 ? "\n" : "", when);
 	r = grid_print(&grid, stdout);
 	grid_done(&grid);
-	loop->session->write_failed = r < 0;
+	view->session->write_failed = r < 0;
 	return r;
 }
 
@@ -308,122 +255,117 @@ static int settle(struct top_session *session)
 	return r;
 }
 
-static void refresh(struct loop *loop)
+static void refresh(void *data)
 {
-	struct top_session *session = loop->session;
+	struct view *view = data;
+	struct top_session *session = view->session;
 	struct top_status status;
 	int r = 0;
 
-	loop->n_frames++;
+	view->n_frames++;
 	if (!session->screen)
 		r = settle(session);
-	read_status(loop, &status);
+	read_status(view, &status);
 	if (r >= 0)
 		r = top_refresh(session->top, &status, monotonic_ns());
 	if (r >= 0 && session->screen)
-		show(loop);
+		show(view);
 	else if (r >= 0)
-		r = print_frame(loop);
-	if (r < 0)
-		session->error = r;
-	if (session->arguments->n_frames > 0 && loop->n_frames >= session->arguments->n_frames)
-		loop->end = true;
+		r = print_frame(view);
+	check(view, r);
+	if (session->arguments->n_frames > 0 && view->n_frames >= session->arguments->n_frames)
+		event_loop_end(&view->loop);
 }
 
 /* ---- Events ---- */
 
-static void drain(struct top_session *session)
+static void drain(struct view *view)
 {
 	int r;
 
-	capture_stop(session->capture);
+	capture_stop(view->session->capture);
 	do
-		r = take_samples(session, PORTION);
+		r = take_samples(view->session);
 	while (r > 0);
-	if (r < 0)
-		session->error = r;
+	check(view, r);
 }
 
-static void process_ended(struct loop *loop)
+static void process_ended(void *data)
 {
-	struct top_session *session = loop->session;
+	struct view *view = data;
+	struct top_session *session = view->session;
 
-	loop->has_ended = true;
-	unwatch(loop, FROM_PROCESS);
-	unwatch(loop, FROM_CAPTURE);
-	drain(session);
+	view->has_ended = true;
+	if (view->process >= 0)
+		event_loop_unwatch(&view->loop, (unsigned)view->process);
+	event_loop_unwatch(&view->loop, (unsigned)view->capture);
+	drain(view);
 	if (session->is_child)
 		waitpid(session->pid, NULL, WNOHANG);
 	if (!session->screen || session->arguments->exit) {
 		if (session->error == 0)
-			refresh(loop);
-		loop->end = true;
+			refresh(view);
+		event_loop_end(&view->loop);
 	}
 }
 
 /* Stop like a shell's child on Ctrl-Z, and restore the terminal meanwhile. */
-static void stop(struct loop *loop)
+static void stop(struct view *view)
 {
-	if (loop->session->screen)
-		screen_leave(loop->session->screen);
+	if (view->session->screen)
+		screen_leave(view->session->screen);
 	kill(getpid(), SIGSTOP);
-	if (!loop->session->screen)
+	if (!view->session->screen)
 		return;
-	screen_resize(loop->session->screen);
-	loop->repaint = true;
-	show(loop);
+	screen_resize(view->session->screen);
+	view->repaint = true;
+	show(view);
 }
 
-static void take_signal(struct loop *loop, const struct signalfd_siginfo *info)
+static void take_signal(void *data, const struct signalfd_siginfo *info)
 {
-	struct top_session *session = loop->session;
+	struct view *view = data;
+	struct top_session *session = view->session;
 
 	switch (info->ssi_signo) {
 	case SIGCHLD: /* the pidfd reports the end */
 	case SIGPIPE: /* write(2) reports it */
 		break;
 	case SIGTSTP:
-		stop(loop);
+		stop(view);
 		break;
 	case SIGWINCH:
 		if (!session->screen)
 			break;
 		screen_resize(session->screen);
-		show(loop);
+		show(view);
 		break;
 	default: /* the command gets signals of the terminal itself, but not those of kill(1) */
 		session->signal = (int)info->ssi_signo;
-		if (session->is_child && !loop->has_ended && info->ssi_code <= 0)
+		if (session->is_child && !view->has_ended && info->ssi_code <= 0)
 			kill(session->pid, (int)info->ssi_signo);
-		loop->end = true;
+		event_loop_end(&view->loop);
 	}
 }
 
-static void take_signals(struct loop *loop)
+static void take_keys(void *data)
 {
-	struct signalfd_siginfo info;
-
-	while (read(loop->fds[FROM_SIGNALS], &info, sizeof info) == sizeof info)
-		take_signal(loop, &info);
-}
-
-static void take_keys(struct loop *loop)
-{
-	struct top_session *session = loop->session;
+	struct view *view = data;
+	struct top_session *session = view->session;
 	bool is_gone = false;
 	uint32_t key;
 
-	while (!loop->end && screen_key(session->screen, &key, &is_gone)) {
+	while (!view->loop.is_over && screen_key(session->screen, &key, &is_gone)) {
 		switch (top_key(session->top, key, monotonic_ns())) {
 		case TOP_QUIT_AND_END:
 			session->end_command = true;
-			loop->end = true;
+			event_loop_end(&view->loop);
 			break;
 		case TOP_QUIT:
-			loop->end = true;
+			event_loop_end(&view->loop);
 			break;
 		case TOP_REPAINT:
-			loop->repaint = true;
+			view->repaint = true;
 			break;
 		case TOP_STAY:
 		case TOP_RESET:
@@ -431,70 +373,30 @@ static void take_keys(struct loop *loop)
 		}
 	}
 	if (is_gone)
-		loop->end = true;
-	if (!loop->end)
-		show(loop);
-}
-
-static void serve(struct loop *loop, enum source source)
-{
-	uint64_t expirations;
-	int r;
-
-	if (loop->fds[source] < 0)
-		return; /* the process has ended meanwhile */
-	switch (source) {
-	case FROM_CAPTURE:
-		r = take_samples(loop->session, PORTION);
-		if (r < 0)
-			loop->session->error = r;
-		break;
-	case FROM_SIGNALS:
-		take_signals(loop);
-		break;
-	case FROM_PROCESS:
-		process_ended(loop);
-		break;
-	case FROM_TICK:
-		if (read(loop->fds[source], &expirations, sizeof expirations) > 0)
-			tick(loop);
-		break;
-	case FROM_REFRESH:
-		if (read(loop->fds[source], &expirations, sizeof expirations) > 0)
-			refresh(loop);
-		break;
-	case FROM_KEYS:
-		take_keys(loop);
-		break;
-	case N_SOURCES:
-		break;
-	}
+		event_loop_end(&view->loop);
+	if (!view->loop.is_over)
+		show(view);
 }
 
 void top_run(struct top_session *session)
 {
-	struct epoll_event events[N_SOURCES];
-	struct loop loop = { .end = false };
+	struct view view = { .session = session, .process = -1 };
 	int r;
 
 	/* As in a recorder: an earlier wake-up reads memory earlier. */
 	(void)setpriority(PRIO_PROCESS, 0, CAPTURE_NICE);
-	r = loop_init(&loop, session);
-	if (r >= 0 && session->screen && !loop.end) {
-		refresh(&loop);
-		loop.n_frames = 0; /* the first frame had no samples */
-		loop.end = false;
+	r = event_loop_init(&view.loop, &view);
+	if (r >= 0)
+		r = watch_all(&view);
+	if (r >= 0 && session->screen && !view.loop.is_over) {
+		refresh(&view);
+		view.n_frames = 0; /* the first frame had no samples */
+		view.loop.is_over = session->error < 0;
 	}
-	while (r >= 0 && !loop.end && session->error == 0) {
-		int n = epoll_wait(loop.epoll, events, N_SOURCES, -1);
-
-		if (n < 0 && errno != EINTR)
-			r = -errno;
-		for (int i = 0; i < n && session->error == 0 && !loop.end; i++)
-			serve(&loop, events[i].data.u32);
-	}
+	if (r >= 0)
+		r = event_loop_run(&view.loop);
 	if (r < 0 && session->error == 0)
 		session->error = r;
 	capture_stop(session->capture);
-	loop_done(&loop);
+	event_loop_done(&view.loop);
 }

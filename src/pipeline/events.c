@@ -228,6 +228,28 @@ int pipeline_take_event(struct pipeline *pipeline, const struct capture_event *e
 	return 0;
 }
 
+int pipeline_take(struct pipeline *pipeline, struct capture *capture, unsigned n, uint64_t ns)
+{
+	uint64_t end_ns = monotonic_ns() + ns;
+
+	while (n-- > 0 && monotonic_ns() < end_ns) {
+		struct capture_event event;
+		struct sample next;
+		int r;
+
+		r = capture_next(capture, &event);
+		if (r > 0 && capture_peek(capture, &next))
+			pipeline_expect_sample(pipeline, &next);
+		if (r == 0)
+			return pipeline_idle(pipeline);
+		if (r > 0)
+			r = pipeline_event(pipeline, &event);
+		if (r < 0)
+			return r;
+	}
+	return 1;
+}
+
 /* ---- Pauses ---- */
 
 static int put_pause(struct pipeline *pipeline, uint64_t ended_ns)

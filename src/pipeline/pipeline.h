@@ -121,6 +121,13 @@ int pipeline_event(struct pipeline *pipeline, const struct capture_event *event)
 void pipeline_expect_sample(struct pipeline *pipeline, const struct sample *sample);
 
 /*
+ * pipeline_take - process events of a capture, until it has none for now.
+ * @n, @ns: limits, so that the caller can serve something else: a very deep stack takes milliseconds.
+ * Returns 1 if there may be more, 0 if not. Errors: of capture_next(), pipeline_event() and pipeline_idle().
+ */
+int pipeline_take(struct pipeline *pipeline, struct capture *capture, unsigned n, uint64_t ns);
+
+/*
  * pipeline_pause, pipeline_resume - a pause begins, before the capture's, and has ended, right after
  * the capture's. Both are stored.
  * @untold: mappings, forks and execs were not reported meanwhile (see capture_resume): reads
