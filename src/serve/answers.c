@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/util.h"
 #include "src/serve/command.h"
+#include "src/serve/page.h"
 
 enum {
 	MAX_SENTENCE = 1024,
@@ -20,8 +21,6 @@ enum {
 	SHORT_SECONDS = 20,
 	GRACE_S = 2
 };
-
-extern const char page_html[], page_css[], page_js[];
 
 /* ---- Answers ---- */
 
@@ -368,28 +367,27 @@ static void answer_health(const struct request *request, struct answer *ret)
 	answer_fixed(ret, "application/json", "{\"status\": \"ok\"}\n");
 }
 
+/* ---- The page ---- */
+
+static const struct page_file *page_find(const char *path)
+{
+	for (const struct page_file *file = page_files; file->path; file++)
+		if (strcmp(file->path, strcmp(path, "/") == 0 ? "/serve/page/index.html" : path) == 0)
+			return file;
+	return NULL;
+}
+
+/* For paths that page_find() knows. */
 static void answer_page(const struct request *request, struct answer *ret)
 {
-	(void)request;
-	answer_fixed(ret, "text/html; charset=utf-8", page_html);
+	const struct page_file *file = page_find(request->path);
+
+	answer_fixed(ret, file->type, file->text);
 }
 
-static void answer_style(const struct request *request, struct answer *ret)
-{
-	(void)request;
-	answer_fixed(ret, "text/css; charset=utf-8", page_css);
-}
-
-static void answer_script(const struct request *request, struct answer *ret)
-{
-	(void)request;
-	answer_fixed(ret, "text/javascript; charset=utf-8", page_js);
-}
+static const struct path page_path = { "GET", NULL, false, answer_page };
 
 static const struct path paths[] = {
-	{ "GET", "/", false, answer_page },
-	{ "GET", "/page.css", false, answer_style },
-	{ "GET", "/page.js", false, answer_script },
 	{ "GET", "/health", true, answer_health },
 	{ "GET", "/metrics", false, answer_metrics },
 	{ "POST", "/query", false, answer_query },
@@ -408,6 +406,10 @@ const struct path *path_find(const char *method, const char *name, bool *ret_oth
 		if (strcmp(paths[i].method, method) == 0)
 			return &paths[i];
 		*ret_other = true;
+	}
+	if (page_find(name)) {
+		*ret_other = strcmp(method, "GET") != 0;
+		return *ret_other ? NULL : &page_path;
 	}
 	return NULL;
 }

@@ -16,6 +16,7 @@ enum {
 struct request {
 	const struct serve_options *options;
 	struct MHD_Connection *connection;
+	const char *path; /* without parameters */
 	const char *body; /* n_body bytes */
 	size_t n_body;
 	sem_t *commands; /* how many more may run at a time */

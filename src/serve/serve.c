@@ -304,7 +304,7 @@ static enum MHD_Result take_request(void *data, struct MHD_Connection *connectio
 	if (pending->is_known)
 		set_deadline(serve, slot, UINT64_MAX); /* the answer has a deadline of its own */
 	mhd.set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, 0U);
-	pending->path->answer(&(struct request){ serve->options, connection, pending->body ? pending->body : "",
+	pending->path->answer(&(struct request){ serve->options, connection, name, pending->body ? pending->body : "",
 						 pending->n_body, &serve->commands, serve->stop },
 			      &answer);
 	if (pending->is_known)

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 import unittest
+import urllib.parse
 import xml.etree.ElementTree
 
 import probing_test as t
@@ -214,7 +215,7 @@ class Served(t.Case):
 
     def test_only_health_is_for_everybody(self):
         self.assertEqual("ok", self.ask("/health", token=None).json["status"])
-        for path in ("/", "/page.js", "/metrics", "/apis/overview", "/apis/flamegraph", "/xyzzy"):
+        for path in ("/", "/serve/page/main.js", "/metrics", "/apis/overview", "/apis/flamegraph", "/xyzzy"):
             for token in (None, "wrong", TOKEN[:-1], TOKEN + "x", ""):
                 with self.subTest(path=path, token=token):
                     answer = self.ask(path, token=token)
@@ -235,7 +236,7 @@ class Served(t.Case):
         self.assertEqual(["0100007F:" + wanted], listening)
 
     def test_all_answers_forbid_what_they_do_not_need(self):
-        for path in ("/", "/page.css", "/page.js", "/health", "/apis/overview", "/xyzzy"):
+        for path in ("/", "/serve/page/style.css", "/serve/page/main.js", "/health", "/apis/overview", "/xyzzy"):
             headers = self.ask(path).headers
             self.assertIn("default-src 'none'", headers["Content-Security-Policy"], path)
             self.assertNotIn("unsafe", headers["Content-Security-Policy"], path)
@@ -243,11 +244,23 @@ class Served(t.Case):
                 headers["X-Content-Type-Options"], headers["Cache-Control"], headers["Referrer-Policy"]), path)
 
     def test_the_page_asks_nobody_else(self):
-        for path in ("/", "/page.css", "/page.js"):
-            text = self.ask(path).text
-            self.assertEqual([], re.findall(r"https?://", text), path)
-            self.assertNotIn("innerHTML", text)
-        self.assertIn('src="/page.js"', self.ask("/").text)
+        """All its files: what each imports, or refers to, is served too."""
+        left, seen = ["/"], set()
+        while left:
+            path = left.pop()
+            seen.add(path)
+            answer = self.ask(path)
+            self.assertEqual(200, answer.status, path)
+            self.assertEqual([], re.findall(r"https?://(?!www\.w3\.org/2000/svg)", answer.text), path)
+            for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
+                self.assertNotIn(word, answer.text, path)
+            here = urllib.parse.urljoin("/", path)
+            found = [urllib.parse.urljoin(here, name) for name in re.findall(r'(?:import|from) "(\.[^"]+)"', answer.text)]
+            if path == "/":
+                found += re.findall(r'(?:src|href)="(/[^"]+)"', answer.text)
+            left += [name for name in found if name not in seen and name not in left]
+        self.assertLess({"/", "/serve/page/main.js", "/serve/page/style.css", "/export/html/dom.js"}, seen)
+        self.assertEqual(405, self.ask("/serve/page/main.js", "POST", "x").status)
 
     # ---- Limits ----
 
@@ -402,9 +415,12 @@ class Alone(t.Case):
             self.assertEqual(MARKUP + ".db", page.run("document.querySelector('#overview td').textContent"))
             self.assertEqual(2, page.run("[...document.querySelectorAll('#overview td:last-child')].filter("
                                          "one => one.textContent.includes('demo.py')).length"))
-            page.until("!document.getElementById('graph').hidden && document.getElementById('status').textContent === ''")
+            page.run("location.hash = '#view=flame'")
+            page.until("!document.getElementById('graph').hidden && document.getElementById('graph-note').textContent === ''")
             self.assertEqual([200], page.run("performance.getEntriesByType('resource').filter("
                                              "one => one.initiatorType === 'iframe').map(one => one.responseStatus)"))
+            page.click("[...document.querySelectorAll('nav a')].find(one => one.textContent === 'Tables')")
+            page.until("!!document.getElementById('sql') && document.getElementById('sql').value")
             page.run("document.getElementById('sql').focus(); document.getElementById('sql').select()")
             page.type("SELECT '%s' AS markup, 7 AS n, NULL AS empty" % MARKUP)
             page.press("Enter", modifiers=devtools.CONTROL)
@@ -413,7 +429,8 @@ class Alone(t.Case):
             self.assertEqual([MARKUP, "7", ""], page.run("[...document.querySelectorAll('#result td')].map(one => one.textContent)"))
             page.run("document.getElementById('target').selectedIndex = 1;"
                      "document.getElementById('target').dispatchEvent(new Event('change'))")
-            page.until("document.getElementById('stack').textContent.includes('demo.py')")
+            page.run("location.hash += '&view=backtrace'")
+            page.until("document.getElementById('stack') && document.getElementById('stack').textContent.includes('demo.py')")
             self.assertEqual(0, page.run("document.querySelectorAll('img').length"))
             unnamed = "[...document.querySelectorAll('button, select, input, textarea, iframe')].filter(" \
                       "one => !(one.textContent || one.title || one.labels && one.labels.length)).length"
@@ -422,7 +439,7 @@ class Alone(t.Case):
             self.assertEqual([], [url for url in page.fetched if not url.startswith((origin, "data:"))])
             self.assertEqual([], page.errors)
             page.prefer(color_scheme="dark", reduced_motion="reduce")
-            self.assertNotEqual("rgb(255, 255, 255)", page.run("getComputedStyle(document.getElementById('sql')).backgroundColor"))
+            self.assertNotEqual("rgb(255, 255, 255)", page.run("getComputedStyle(document.body).backgroundColor"))
 
     def test_wrong_arguments(self):
         self.assertIn("does not exist", probing("serve", "none.db", check=t.NO_INPUT).stderr)

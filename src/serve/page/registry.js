@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+// registry.js - the views of the page. Each is a module that calls view() once; views.js imports it.
+
+export const views = [];
+
+/*
+ * view - add a view.
+ * @name:    in the URL fragment: "flame".
+ * @title:   its link and its heading.
+ * @kinds:   the targets it is for: "process", "recording"; default: both.
+ * @filters: the shared parts of the state it heeds (filters.js): "window", "thread", "rank", "function"; default: none.
+ * @show:    show(element, state, changed): draw into a section that belongs to this view. Called when it is opened and at each change
+ *           of the state while it is open. @changed: names of what differs from the state of the last call; all of them at the first.
+ *           state.target names the target, state.targetInfo is its row of /apis/overview.
+ * @hide:    hide(): end timers and requests; optional.
+ */
+export function view({ name, title, kinds = ["process", "recording"], filters = [], show, hide = () => {} }) {
+	views.push({ name, title, kinds, filters, show, hide });
+}

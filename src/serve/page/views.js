@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: MIT
+// views.js - all views, in the order of their links.
+import "./overview.js";
+import "./flame.js";
+import "./tables.js";
+import "./backtrace.js";
