@@ -15,8 +15,26 @@ export function url(path, parameters = {}) {
 	return given.length ? `${path}?${new URLSearchParams(given)}` : path;
 }
 
+// The server answers eight requests at a time, and refuses more: the rest waits here.
+const MAX_REQUESTS = 4;
+const waiting = [];
+let running = 0;
+
+async function fetchInTurn(address, options) {
+	if (running >= MAX_REQUESTS)
+		await new Promise((resolve) => waiting.push(resolve));
+	running++;
+	try {
+		return await fetch(address, options);
+	} finally {
+		running--;
+		if (waiting.length)
+			waiting.shift()();
+	}
+}
+
 export async function ask(path, parameters, options) {
-	const response = await fetch(url(path, parameters), options);
+	const response = await fetchInTurn(url(path, parameters), options);
 
 	if (!response.ok)
 		throw new Error(sentenceOf(await response.text(), response));
@@ -33,4 +51,34 @@ export async function query(target, sql, options) {
 	const rows = text.trim() ? JSON.parse(text) : [];
 
 	return { rows, columns: Object.keys(rows[0] || {}), note: response.headers.get("Probing-Note") || "" };
+}
+
+/* What tables a target has: name -> [columns], "python.steps" with its schema unless that is main. Read once for each target. */
+const catalogues = new Map();
+
+export function catalogueOf(target) {
+	const read = async () => {
+		const { rows } = await query(target, "SELECT table_schema, table_name, column_name, unit, remarks FROM information_schema.columns");
+		const tables = new Map();
+
+		for (const { table_schema: schema, table_name: name, ...column } of rows) {
+			const full = schema === "main" || schema === "temp" ? name : `${schema}.${name}`;
+
+			tables.set(full, [...tables.get(full) || [], column]);
+		}
+		return tables;
+	};
+
+	if (!catalogues.has(target)) {
+		catalogues.set(target, read());
+		catalogues.get(target).catch(() => catalogues.delete(target));
+	}
+	return catalogues.get(target);
+}
+
+/* Their names now: tables of rings come while a process runs. */
+export async function tablesOf(target) {
+	const { rows } = await query(target, "SELECT table_schema, table_name FROM information_schema.tables");
+
+	return new Set(rows.map(({ table_schema: schema, table_name: name }) => schema === "main" ? name : `${schema}.${name}`));
 }

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: MIT
+"""The page of probing serve in Chromium: each view on a recording and on a process, by keys, in both themes, narrow and wide."""
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import urllib.parse
+
+import probing_test as t
+from probing_test import probing
+from test_agent import LIBRARY, PRELOADED
+from test_serve import serving
+
+sys.path.insert(0, os.path.join(t.ROOT, "tests", "browser"))
+import axe  # noqa: E402
+import devtools  # noqa: E402
+
+MARKUP = "<img src=x onerror=alert(1)>"
+# A training with a second thread, which wants the GIL too. Each 20th step is slow, because of checkpoint().
+TRAINING = """
+import ctypes, os, sys, threading, time
+sys.path.insert(0, os.environ["PACKAGE"])
+import probing
+ctypes.CDLL(os.environ["AGENT"]).probing_agent_start(0)
+
+def burn(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        sum(range(100))
+
+def forward():
+    burn(0.004)
+
+def checkpoint():
+    burn(0.04)
+
+def evaluate():
+    while True:
+        burn(0.05)
+
+def train():
+    step = 0
+    while True:
+        probing.step(step)
+        with probing.span("forward"):
+            forward()
+        if step % 20 == 7:
+            checkpoint()
+        step += 1
+
+threading.Thread(target=evaluate, name="evaluator", daemon=True).start()
+print("ready {}", flush=True)
+train()
+"""
+LINK = "[...document.querySelectorAll('nav a')].find(one => one.textContent === %r)"
+
+
+class Page(t.Case):
+    """One program, two recordings of it, one server and one page for all tests."""
+
+    @classmethod
+    def setUpClass(cls):
+        t.need_perf()
+        cls.browser = devtools.find_browser()
+        if cls.browser is None:
+            cls.skipTest(cls, "there is no Chromium here")
+        if not os.path.exists(LIBRARY):
+            cls.skipTest(cls, "built without the agent")
+        with contextlib.ExitStack() as stack:
+            folder = stack.enter_context(t.scratch())
+            with open("train.py", "w") as file:
+                file.write(TRAINING)
+            environment = dict(os.environ, AGENT=LIBRARY, PACKAGE=os.path.join(t.ROOT, "python"), PYTHONDONTWRITEBYTECODE="1",
+                               PROBING_DATA_DIR=folder, **PRELOADED)
+            stack.enter_context(cls.variables(PROBING_DATA_DIR=folder))
+            program = subprocess.Popen([t.DEBIAN_PYTHON, "train.py", MARKUP], stdout=subprocess.PIPE, env=environment, text=True)
+            stack.callback(program.communicate)
+            stack.callback(program.kill)
+            t.await_ready(program)
+            cls.pid, cls.folder = str(program.pid), folder
+            for name, mode in (("train.db", "wall"), (MARKUP + ".db", "cpu")):
+                probing("record", "--pid", cls.pid, "-d", "2", "-F", "199", "--mode", mode, "--metrics=200ms", "-o", name, check=t.OK)
+            cls.server, cls.link = stack.enter_context(serving("train.db", MARKUP + ".db", cls.pid, *cls.options()))
+            cls.page = stack.enter_context(devtools.opened(cls.browser))
+            cls.page.prefer(color_scheme="light", reduced_motion="reduce")
+            cls.page.resize(1280)
+            cls.page.send("Page.navigate", url=cls.link)
+            cls.page.until("document.querySelectorAll('#target option').length === 3")
+            cls.addClassCleanup(stack.pop_all().close)
+
+    @staticmethod
+    def options():
+        return ()
+
+    @staticmethod
+    @contextlib.contextmanager
+    def variables(**values):
+        before = {name: os.environ.get(name) for name in values}
+        os.environ.update(values)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
+
+    def go(self, **state):
+        self.page.errors.clear()
+        self.page.run("location.hash = %s" % json.dumps("#" + urllib.parse.urlencode(state)))
+
+    def text(self, selector):
+        return self.page.run("[...document.querySelectorAll(%s)].map(one => one.textContent)" % json.dumps(selector))
+
+    def await_text(self, selector, part):
+        self.page.until("[...document.querySelectorAll(%s)].some(one => one.textContent.includes(%s))" % (json.dumps(selector), json.dumps(part)))
+
+    def state(self):
+        return dict(urllib.parse.parse_qsl(self.page.run("location.hash.slice(1)")))
+
+    def tearDown(self):
+        self.assertEqual([], self.page.errors)
+        self.assertEqual(0, self.page.run("document.querySelectorAll('img').length"))
+        super().tearDown()
+
+    # ---- Overview ----
+
+    def test_overview_of_a_recording(self):
+        self.go(view="overview", target="train.db")
+        self.await_text(".overview h3.name", "train.db")
+        tiles = dict(zip(self.text(".tile dt"), self.text(".tile strong")))
+        self.assertRegex(tiles["CPU"], r"^[0-9.]+ cores$")
+        self.assertRegex(tiles["Memory"], r"^[0-9.]+ MiB$")
+        rate = probing("sql", os.path.join(self.folder, "train.db"), "SELECT (count(*) - 1) / (max(timestamp) - min(timestamp)) FROM python.steps", "-f", "csv",
+                       "--no-header", check=t.OK).stdout
+        self.assertAlmostEqual(float(rate), float(tiles["Steps"].split()[0]), delta=0.01 * float(rate))
+        self.assertTrue(any("GIL contention" in one for one in self.text(".warnings a")), self.text(".warnings"))
+        self.assertIn("evaluator", self.text(".overview td"))
+        self.assertIn(MARKUP + ".db", self.text("#overview td"))
+        self.page.click("[...document.querySelectorAll('.overview .detail td a')].find(one => one.textContent === %r)" % self.pid)
+        self.assertEqual(("flame", self.pid), (self.state()["view"], self.state()["rank"]))
+
+    def test_overview_of_a_process_goes_on(self):
+        self.go(view="overview", target=self.pid)
+        self.await_text(".tile dt", "CPU")  # of a second reading
+        self.assertGreater(float(self.text(".tile strong")[0].split()[0]), 0)
+
+    def test_links_of_views_and_back(self):
+        self.go(view="overview", target="train.db", since="0.5")
+        self.page.until("!!" + LINK % "Tables")
+        self.page.click(LINK % "Tables")
+        self.assertEqual({"view": "tables", "target": "train.db", "since": "0.5"}, self.state())
+        self.assertEqual(["Tables"], self.text("nav a[aria-current]"))
+        self.page.run("history.back()")
+        self.page.until("document.querySelector('nav a[aria-current]').textContent === 'Overview'")
+
+    # ---- All views ----
+
+    def test_everybody_can_use_it(self):
+        """In both themes, narrow and wide: axe-core finds nothing, and nothing is wider than the window."""
+        script = axe.source()
+        for scheme, width in (("light", 800), ("dark", 2560)):
+            self.page.prefer(color_scheme=scheme, reduced_motion="reduce")
+            self.page.resize(width)
+            for target in ("train.db", self.pid):
+                self.go(view="overview", target=target)
+                self.page.until("document.getElementById('target').value === %s" % json.dumps(target))
+                views = self.page.run("[...document.querySelectorAll('nav li:not([hidden]) a')].map(one => one.textContent)")
+                for name in views:
+                    with self.subTest(scheme=scheme, target=target, view=name):
+                        self.page.click(LINK % name)
+                        self.page.settle()
+                        self.assertEqual([], axe.violations(self.page, script))
+                        self.assertLessEqual(self.page.run("document.documentElement.scrollWidth - innerWidth"), 0)
+        self.page.resize(1280)
+        self.page.prefer(color_scheme="light", reduced_motion="reduce")
+
+
+if __name__ == "__main__":
+    import unittest
+    unittest.main()
