@@ -421,12 +421,6 @@ class Alone(t.Case):
                                              "one => one.initiatorType === 'iframe').map(one => one.responseStatus)"))
             page.click("[...document.querySelectorAll('nav a')].find(one => one.textContent === 'Tables')")
             page.until("!!document.getElementById('sql') && document.getElementById('sql').value")
-            page.run("document.getElementById('sql').focus(); document.getElementById('sql').select()")
-            page.type("SELECT '%s' AS markup, 7 AS n, NULL AS empty" % MARKUP)
-            page.press("Enter", modifiers=devtools.CONTROL)
-            page.until("document.getElementById('note').textContent !== 'Running.' && document.getElementById('note').textContent")
-            self.assertEqual("1 row", page.run("document.getElementById('note').textContent"))
-            self.assertEqual([MARKUP, "7", ""], page.run("[...document.querySelectorAll('#result td')].map(one => one.textContent)"))
             page.run("document.getElementById('target').selectedIndex = 1;"
                      "document.getElementById('target').dispatchEvent(new Event('change'))")
             page.run("location.hash += '&view=backtrace'")

@@ -156,6 +156,67 @@ class Page(t.Case):
         self.page.run("history.back()")
         self.page.until("document.querySelector('nav a[aria-current]').textContent === 'Overview'")
 
+    # ---- Tables ----
+
+    def write(self, text):
+        """In place of what the editor has."""
+        self.page.run("document.getElementById('sql').focus(); document.getElementById('sql').select()")
+        self.page.type(text)
+        self.page.press("Escape")
+
+    def run_sql(self, text):
+        self.write(text)
+        self.page.press("Enter", modifiers=devtools.CONTROL)
+        self.page.until("document.getElementById('note').textContent && document.getElementById('note').textContent !== 'Running.'")
+        return self.text("#note")[0]
+
+    def test_sql_by_keyboard_alone(self):
+        self.go(view="tables", target="train.db")
+        self.await_text(".catalogue summary", "hot_function")
+        self.page.run("document.getElementById('sql').focus(); document.getElementById('sql').select()")
+        self.page.type("SELECT name FROM hot_f")
+        self.page.until("!document.getElementById('suggestions').hidden")
+        self.assertEqual("suggestion-0", self.page.run("document.activeElement.getAttribute('aria-activedescendant')"))
+        self.page.press("Tab")
+        self.page.type(" WHERE self_s")
+        self.await_text("#suggestions li", "self_share")
+        self.page.press("ArrowDown", "Enter")
+        self.assertEqual("SELECT name FROM hot_function WHERE self_share", self.page.run("document.getElementById('sql').value"))
+        self.page.type(" > 0 LIMIT 3")
+        self.page.press("Escape")
+        self.page.press("Enter", modifiers=devtools.CONTROL)
+        self.await_text("#note", "3 rows")
+        self.assertEqual("SELECT name FROM hot_function WHERE self_share > 0 LIMIT 3", self.state()["sql"])
+
+    def test_results(self):
+        self.go(view="tables", target="train.db", sql="SELECT '%s' AS markup, 7 AS n, NULL AS empty" % MARKUP)  # a link that was shared
+        self.await_text("#note", "1 row")
+        self.assertEqual([MARKUP, "7", ""], self.text(".result td"))
+        self.assertIn("2 rows, 1 row", self.run_sql("SELECT 1 AS a UNION SELECT 2; SELECT 9007199254740993 AS big"))
+        self.assertEqual(["1", "2", "9007199254740993"], self.text(".result td"))
+        self.assertIn("no such table", self.run_sql("SELECT * FROM xyzzy"))
+        self.assertIn("400", self.page.errors.pop())
+        self.run_sql("SELECT 'a]\"[' AS name, 3 AS n UNION SELECT 'b', 5")
+        self.page.click("[...document.querySelectorAll('#query button')].find(one => one.textContent === 'Chart')")
+        self.page.until("!!document.querySelector('.bars')")
+        self.assertEqual(["3", "5"], self.text(".bars .value"))
+        self.run_sql("WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t WHERE x < 9) SELECT x, x * x AS y FROM t")
+        self.assertEqual(["y by x: 1 to 81"], self.text(".charts figcaption"))
+        texts = self.page.run("[...document.querySelectorAll('#query select option')].map(one => one.value)")
+        self.assertIn("SELECT * FROM xyzzy", texts)
+
+    def test_downloads(self):
+        self.go(view="tables", target="train.db")
+        self.page.until("!!document.getElementById('sql')")
+        self.run_sql("SELECT 1 AS a, 'x,y' AS b")
+        self.page.send("Browser.setDownloadBehavior", behavior="allow", downloadPath=self.folder)
+        for kind, wanted in (("CSV", 'a,b\n1,"x,y"\n'), ("JSON", [{"a": 1, "b": "x,y"}])):
+            self.page.click("[...document.querySelectorAll('#query button')].find(one => one.textContent === %r)" % kind)
+            path = os.path.join(self.folder, "query." + kind.lower())
+            t.wait_until(lambda: os.path.exists(path), 20, path)  # pylint: disable=cell-var-from-loop
+            text = open(path).read().replace("\r\n", "\n")
+            self.assertEqual(wanted, json.loads(text) if kind == "JSON" else text)
+
     # ---- All views ----
 
     def test_everybody_can_use_it(self):

@@ -41,16 +41,36 @@ export async function ask(path, parameters, options) {
 	return response;
 }
 
+/* Integers beyond 2^53 stay as they are written, as text. */
+function exactly(name, value, context) {
+	return typeof value === "number" && !Number.isSafeInteger(value) && context && /^-?\d+$/.test(context.source) ? context.source : value;
+}
+
+/* The arrays of a text with one array for each statement. */
+function arraysOf(text) {
+	const arrays = [];
+	let begin = 0;
+	let depth = 0;
+
+	for (const { 0: found, index } of text.matchAll(/"(?:[^"\\]|\\.)*"|[[\]]/g)) {
+		if (found === "[" && depth++ === 0)
+			begin = index;
+		else if (found === "]" && --depth === 0)
+			arrays.push(JSON.parse(text.slice(begin, index + 1), exactly));
+	}
+	return arrays;
+}
+
 /*
  * query - run SQL on a target.
- * @return: rows (objects), columns (their names; none if there is no row), note (why the answer is incomplete, or "").
+ * @return: results, for each statement {rows (objects), columns (their names; none if there is no row)}; rows and columns of the last
+ *          one; note (why the answer is incomplete, or "").
  */
 export async function query(target, sql, options) {
 	const response = await ask("/query", { target }, { method: "POST", body: sql, ...options });
-	const text = await response.text();
-	const rows = text.trim() ? JSON.parse(text) : [];
+	const results = arraysOf(await response.text()).map((rows) => ({ rows, columns: Object.keys(rows[0] || {}) }));
 
-	return { rows, columns: Object.keys(rows[0] || {}), note: response.headers.get("Probing-Note") || "" };
+	return { rows: [], columns: [], ...results[results.length - 1], results, note: response.headers.get("Probing-Note") || "" };
 }
 
 /* What tables a target has: name -> [columns], "python.steps" with its schema unless that is main. Read once for each target. */
