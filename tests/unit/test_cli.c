@@ -210,11 +210,11 @@ static void expect(const char *line, int status, const char *out, const char *er
 
 /* ---- Tests: arguments ---- */
 
-static const char *const verb_names[] = { "record", "backtrace",  "cluster", "list",     "symbolize",
-					  "top",    "flamegraph", "report",  "annotate", "sql",
-					  "tables", "info",       "export",  "compact",  "merge",
-					  "run",    "inject",     "attach",  "detach",   "eval",
-					  "repl",   "crash",      "doctor",  "serve",    "help" };
+static const char *const verb_names[] = { "record",     "backtrace", "cluster",  "list", "symbolize", "top",
+					  "flamegraph", "report",    "annotate", "sql",  "tables",    "info",
+					  "export",     "compact",   "merge",    "run",  "inject",    "attach",
+					  "detach",     "eval",      "timeline", "repl", "crash",     "doctor",
+					  "serve",      "help" };
 
 static void help_is_data(void **state)
 {

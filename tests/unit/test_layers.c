@@ -49,6 +49,7 @@ static const struct layer {
 	{ "src/sql", { "base", "src/catalogue", "src/profile", "src/store", "src/prompt" } },
 	{ "src/export", { "base", "src/profile", "src/store" } },
 	{ "src/report", { "base", "src/profile" } },
+	{ "src/lanes", { "base", "src/profile", "src/store" } },
 	{ "src/archive", { "base", "src/store" } },
 	{ "src/import", { "base", "unwind/native", "src/store" } },
 	{ "src/compare", { "base", "src/profile", "src/export" } },
@@ -77,7 +78,8 @@ static const struct layer {
 	    "src/capture",   "src/store",     "src/sql",       "src/export",     "src/report",    "src/pipeline",
 	    "src/backtrace", "src/doctor",    "src/top",       "src/live",       "src/archive",   "src/import",
 	    "src/compare",   "src/inject",    "src/agent",     "src/prompt",     "src/config",    "src/probes",
-	    "src/ring",      "src/catalogue", "src/cluster",   "src/rows",       "src/metrics",   "src/serve" } },
+	    "src/ring",      "src/catalogue", "src/cluster",   "src/rows",       "src/metrics",   "src/serve",
+	    "src/lanes" } },
 };
 
 /* Folders of sources: each belongs to a layer. */

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * verb_timeline.c - a recording as lanes over time, as JSON.
+ *
+ * With --requests it stays, and answers one line of stdin after the other, so that the recording is read once. Each answer begins with a
+ * line "ok BYTES" or "bad STATUS SENTENCE".
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "src/cli/cli.h"
+#include "src/lanes/lanes.h"
+#include "src/sql/sql.h"
+#include "src/store/store.h"
+
+enum { OPTION_SINCE = 0x200, OPTION_UNTIL, OPTION_PIXELS, OPTION_DEPTH, OPTION_REQUESTS, MAX_SENTENCE = 512 };
+
+struct options {
+	const char *recording;
+	struct lanes_query query;
+	bool requests;
+};
+
+static const struct argp_option option_list[] = {
+	{ "since", OPTION_SINCE, "TIME", 0, "From TIME after the start of the recording (default: its start)", 0 },
+	{ "until", OPTION_UNTIL, "TIME", 0, "Up to TIME after the start of the recording (default: its end)", 0 },
+	{ "pixels", OPTION_PIXELS, "N", 0, "Fold to N to 2N columns (default: 1200)", 0 },
+	{ "depth", OPTION_DEPTH, "N", 0, "Outermost N calls of each stack (default: 32)", 0 },
+	{ "threads", 't', "LIST", 0, "Stacks of these TIDs (default: of the 16 with the most samples)", 0 },
+	{ "requests", OPTION_REQUESTS, NULL, 0,
+	  "Read queries from stdin, a line each, as since=1.5&until=2&pixels=1200, and answer each: \"ok BYTES\" and that many bytes of "
+	  "JSON, or \"bad STATUS SENTENCE\"",
+	  0 },
+	{ 0 },
+};
+
+static void parse_threads(struct argp_state *state, const char *argument, struct lanes_query *query)
+{
+	char text[LANES_QUERY_BYTES], sentence[LANES_SENTENCE_BYTES];
+	struct lanes_query parsed;
+
+	if (snprintf(text, sizeof text, "threads=%s", argument) >= (int)sizeof text)
+		argp_error(state, "--threads is too long");
+	if (lanes_query_parse(text, &parsed, sentence) < 0)
+		argp_error(state, "%s", sentence);
+	query->has_threads = true;
+	query->n_threads = parsed.n_threads;
+	memcpy(query->threads, parsed.threads, sizeof query->threads);
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct options *options = state->input;
+	struct lanes_query *query = &options->query;
+
+	switch (key) {
+	case OPTION_SINCE:
+		query->since_ns = (int64_t)(cli_parse_duration(state, argument, "--since", 0, 1e9) * 1e9);
+		query->has_since = true;
+		return 0;
+	case OPTION_UNTIL:
+		query->until_ns = (int64_t)(cli_parse_duration(state, argument, "--until", 0, 1e9) * 1e9);
+		query->has_until = true;
+		return 0;
+	case OPTION_PIXELS:
+		query->pixels = (unsigned)cli_parse_number(state, argument, "--pixels", LANES_MIN_PIXELS,
+							   LANES_MAX_PIXELS);
+		return 0;
+	case OPTION_DEPTH:
+		query->depth = (unsigned)cli_parse_number(state, argument, "--depth", 0, LANES_MAX_DEPTH);
+		return 0;
+	case 't':
+		parse_threads(state, argument, query);
+		return 0;
+	case OPTION_REQUESTS:
+		options->requests = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		cli_parse_recording(state, argument, &options->recording);
+		return 0;
+	case ARGP_KEY_END:
+		if (query->has_since && query->has_until && query->since_ns >= query->until_ns)
+			argp_error(state, "--since must be before --until");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	.options = option_list,
+	.parser = parse,
+	.args_doc = "[FILE]",
+	.doc = "Print a recording (default: probing.db) as lanes over time, as JSON for scripts: stacks and states of threads, the holder of the "
+	       "GIL, steps, spans, modules of torch, GPU kernels, communication, and curves of metrics. Each column of a thread has the path "
+	       "that took most of its time. The page of 'probing serve' draws it; docs/serve.md describes the format.\v"
+	       "Examples:\n"
+	       "  probing timeline train.db > train.json\n"
+	       "  probing timeline train.db --since 10 --until 10.5 --pixels 500 --threads 4242\n",
+};
+
+DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
+
+static int fail(int error, const char *path, char *sentence)
+{
+	if (error == -EFBIG)
+		snprintf(sentence, MAX_SENTENCE,
+			 "%s has more than %lld million samples, too many for a timeline: record a part of it", path,
+			 (long long)LANES_MAX_SAMPLES / 1000000);
+	else
+		store_explain(error, path, sentence, MAX_SENTENCE);
+	return cli_status(error);
+}
+
+/* Open it, or what it has by now. Returns an exit status. */
+static int read_recording(const char *path, sqlite3 **db, struct lanes **lanes, char *sentence)
+{
+	CLEANUP(sqlite3_closep) sqlite3 *newer = NULL;
+	int r = store_open_reader(path, &newer);
+
+	if (r >= 0)
+		r = sql_attach(newer);
+	if (r >= 0)
+		r = *lanes ? lanes_refresh(*lanes, newer) : lanes_open(newer, lanes);
+	if (*lanes) {
+		sqlite3 *older = *db;
+
+		*db = TAKE(newer);
+		sqlite3_close(older);
+	}
+	return r < 0 ? fail(r, path, sentence) : EXIT_OK;
+}
+
+static int print(struct lanes *lanes, const struct lanes_query *query)
+{
+	int r = lanes_write(lanes, query, stdout);
+
+	if (r == 0 && fflush(stdout) != 0)
+		r = -errno;
+	return r < 0 ? cli_fail_write("-", r) : EXIT_OK;
+}
+
+/* ---- Requests ---- */
+
+static int answer(const char *path, sqlite3 **db, struct lanes **lanes, const char *line)
+{
+	CLEANUP(freep) char *body = NULL;
+	char sentence[MAX_SENTENCE];
+	struct lanes_query query;
+	int status = EXIT_OK;
+	size_t n = 0;
+	FILE *out;
+
+	if (lanes_query_parse(line, &query, sentence) < 0)
+		status = EXIT_USAGE;
+	else if (!*lanes || lanes_is_stale(*lanes))
+		status = read_recording(path, db, lanes, sentence);
+	if (status == EXIT_OK) {
+		out = open_memstream(&body, &n);
+		if (!out || lanes_write(*lanes, &query, out) < 0 || fclose(out) != 0) {
+			snprintf(sentence, sizeof sentence, "not enough memory");
+			status = EXIT_FAILED;
+		}
+	}
+	if (status != EXIT_OK)
+		printf("bad %d %s\n", status, sentence);
+	else
+		printf("ok %zu\n", n);
+	if (status == EXIT_OK)
+		fwrite(body, 1, n, stdout);
+	return fflush(stdout) == 0 ? EXIT_OK : cli_fail_write("-", -errno);
+}
+
+static int answer_requests(const char *path)
+{
+	CLEANUP(sqlite3_closep) sqlite3 *db = NULL;
+	CLEANUP(lanes_closep) struct lanes *lanes = NULL;
+	char line[LANES_QUERY_BYTES + 2];
+	int status = EXIT_OK;
+
+	while (status == EXIT_OK && fgets(line, sizeof line, stdin)) {
+		line[strcspn(line, "\n")] = '\0';
+		status = answer(path, &db, &lanes, line);
+	}
+	return status;
+}
+
+static int run_timeline(int argc, char **argv)
+{
+	CLEANUP(sqlite3_closep) sqlite3 *db = NULL;
+	CLEANUP(lanes_closep) struct lanes *lanes = NULL;
+	struct options options = { .query = { .pixels = LANES_DEFAULT_PIXELS, .depth = LANES_DEFAULT_DEPTH } };
+	char sentence[MAX_SENTENCE];
+	const char *path;
+	int status;
+
+	cli_parse(&argp, argc, argv, 0, &options);
+	path = options.recording ?: cli_default_recording();
+	if (options.requests)
+		return answer_requests(path);
+	status = read_recording(path, &db, &lanes, sentence);
+	return status != EXIT_OK ? cli_fail(status, "%s", sentence) : print(lanes, &options.query);
+}
+
+const struct verb verb_timeline = {
+	.name = "timeline",
+	.summary = "print threads, waits, steps and metrics over time, as JSON",
+	.argp = &argp,
+	.run = run_timeline,
+};
