@@ -24,10 +24,12 @@ enum { MAX_EVENTS = 8 << 20, MAX_EVENT_LANES = 256, MAX_ROWS = 12 };
 static const struct event_query {
 	const char *kind, *sql;
 } queries[] = {
+	/* From the row of the begin to that of the end. Where the first is lost, from the duration; where the second is missing, it goes on. */
 	{ "spans",
-	  "SELECT process, tid, NULL, name, timestamp, -duration_ms * 1e6, duration_ms * 1e6 FROM python.spans"
-	  " WHERE phase = 'end' UNION ALL SELECT process, tid, NULL, name, timestamp, 0, NULL FROM python.spans"
-	  " WHERE phase = 'begin' AND (process, span) NOT IN (SELECT process, span FROM python.spans WHERE phase = 'end')" },
+	  "SELECT process, tid, NULL, name, coalesce(max(began), max(timestamp) - max(duration_ms) / 1e3), 0,"
+	  " coalesce(max(ended_ns) - max(began_ns), max(duration_ms) * 1e6) FROM (SELECT span, tid, name, timestamp, duration_ms, process,"
+	  " CASE phase WHEN 'begin' THEN timestamp END AS began, CASE phase WHEN 'begin' THEN time_ns END AS began_ns,"
+	  " CASE phase WHEN 'end' THEN time_ns END AS ended_ns FROM python.spans) GROUP BY process, span" },
 	{ "torch modules",
 	  "SELECT process, tid, NULL, CASE WHEN module IS NULL OR module = '' THEN stage ELSE module || ' · ' || stage END,"
 	  " timestamp - time_ns / 1e9, began * 1e9, host_ms * 1e6 FROM python.torch_trace WHERE host_ms IS NOT NULL" },

@@ -12,6 +12,7 @@
 #include "base/util.h"
 #include "src/serve/command.h"
 #include "src/serve/page.h"
+#include "src/serve/worker.h"
 
 enum {
 	MAX_SENTENCE = 1024,
@@ -148,6 +149,30 @@ bool request_run(const struct request *request, const char *const *words, double
 	return is_good;
 }
 
+bool request_ask(const struct request *request, const struct serve_target *target, const char *const *words,
+		 const char *line, double seconds, struct answer *ret)
+{
+	struct command_result result;
+	bool is_good = false;
+	int r;
+
+	if (sem_trywait(request->commands) < 0) {
+		answer_fail(ret, MHD_HTTP_SERVICE_UNAVAILABLE, "too many requests are being answered: ask again");
+		return false;
+	}
+	r = worker_ask(request->workers, (size_t)(target - request->options->targets), words, line, seconds,
+		       request->stop, client_of(request), &result);
+	sem_post(request->commands);
+	if (r == -ECANCELED)
+		answer_fail(ret, MHD_HTTP_SERVICE_UNAVAILABLE, "probing serve is ending");
+	else if (r < 0)
+		answer_fail(ret, MHD_HTTP_INTERNAL_SERVER_ERROR, "probing cannot be started: %s", strerror(-r));
+	else
+		is_good = judge(&result, seconds, 0, ret);
+	command_result_done(&result);
+	return is_good;
+}
+
 /* ---- Parameters ---- */
 
 const char *request_parameter(const struct request *request, const char *name)
@@ -169,8 +194,7 @@ bool target_is_running(const struct serve_target *target)
 	return poll(&ended, 1, 0) == 0;
 }
 
-/* The one that "target" names, else the first; NULL: answered with an error. */
-static const struct serve_target *target_of(const struct request *request, struct answer *ret)
+const struct serve_target *target_of(const struct request *request, struct answer *ret)
 {
 	const struct serve_options *options = request->options;
 	const char *name = request_parameter(request, "target");
@@ -393,6 +417,7 @@ static const struct path paths[] = {
 	{ "POST", "/query", false, answer_query },
 	{ "GET", "/apis/overview", false, answer_overview },
 	{ "GET", "/apis/flamegraph", false, answer_flamegraph },
+	{ "GET", "/apis/timeline", false, answer_timeline },
 	{ "GET", "/apis/pythonext/callstack", false, answer_callstack },
 	{ "POST", "/apis/pythonext/eval", false, answer_eval },
 };

@@ -13,6 +13,8 @@ enum {
 	HTTP_TOO_LARGE = 413, /* its name in libmicrohttpd depends on the version */
 };
 
+struct workers;
+
 struct request {
 	const struct serve_options *options;
 	struct MHD_Connection *connection;
@@ -21,6 +23,7 @@ struct request {
 	size_t n_body;
 	sem_t *commands; /* how many more may run at a time */
 	int stop;        /* readable: end */
+	struct workers *workers;
 };
 
 struct answer {
@@ -56,10 +59,19 @@ const char *request_parameter(const struct request *request, const char *name);
  */
 bool request_run(const struct request *request, const char *const *words, double seconds, struct answer *ret);
 
+/* request_ask - answer with that of a target's worker (worker.h), whose verb has these words. The rest as request_run(). */
+bool request_ask(const struct request *request, const struct serve_target *target, const char *const *words,
+		 const char *line, double seconds, struct answer *ret);
+
+/* The target that "target" names, else the first one; NULL: answered with an error. */
+const struct serve_target *target_of(const struct request *request, struct answer *ret);
+
 /* Whether a process has not ended. */
 bool target_is_running(const struct serve_target *target);
 
 /* metrics.c */
 void answer_metrics(const struct request *request, struct answer *ret);
+/* timeline.c */
+void answer_timeline(const struct request *request, struct answer *ret);
 
 #endif

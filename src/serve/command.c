@@ -55,12 +55,12 @@ static int make_input(const char *input, size_t n)
 }
 
 static void __attribute__((noreturn))
-run_child(const char *const *words, int in, int out, int err, pid_t parent, const sigset_t *none)
+run_child(const char *const *words, int in, int out, int err, bool is_bound, pid_t parent, const sigset_t *none)
 {
 	setpgid(0, 0);
 	/* Descriptors of connections stay here, whatever the library has done about them; before Linux 5.9 it alone does. */
-	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent || dup2(in, 0) < 0 || dup2(out, 1) < 0 ||
-	    dup2(err, 2) < 0 || (syscall(SYS_close_range, 3U, ~0U, 0U) < 0 && errno != ENOSYS))
+	if ((is_bound && prctl(PR_SET_PDEATHSIG, SIGTERM) < 0) || getppid() != parent || dup2(in, 0) < 0 ||
+	    dup2(out, 1) < 0 || dup2(err, 2) < 0 || (syscall(SYS_close_range, 3U, ~0U, 0U) < 0 && errno != ENOSYS))
 		_exit(1);
 	signal(SIGPIPE, SIG_DFL);
 	sigprocmask(SIG_SETMASK, none, NULL);
@@ -154,36 +154,47 @@ static int end_child(pid_t pid, int r, int64_t deadline_ms, int stop, struct com
 	return r == -ETIME || r == -EMSGSIZE ? 0 : r;
 }
 
+int command_start(const char *const *words, int in, int out, int err, bool is_bound, pid_t *ret)
+{
+	const char *all[COMMAND_MAX_WORDS + 2] = { "probing" };
+	pid_t pid, parent = getpid();
+	sigset_t none;
+
+	sigemptyset(&none);
+	for (size_t i = 0; words[i] && i < COMMAND_MAX_WORDS; i++)
+		all[i + 1] = words[i];
+	pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (pid == 0)
+		run_child(all, in, out, err, is_bound, parent, &none);
+	setpgid(pid, pid); /* here and there: whoever is first */
+	*ret = pid;
+	return 0;
+}
+
 int command_run(const char *const *words, const char *input, size_t n_input, double seconds, int stop, int client,
 		struct command_result *ret)
 {
-	const char *all[COMMAND_MAX_WORDS + 2] = { "probing" };
 	int64_t deadline_ms = now_ms() + (int64_t)(seconds * 1000);
 	CLEANUP(closep) int in = make_input(input, n_input);
 	CLEANUP(closep) int err = memfd_create("error", MFD_CLOEXEC);
 	CLEANUP(closep) int out_read = -1;
 	CLEANUP(closep) int out_write = -1;
 	int ends[2], r;
-	sigset_t none;
-	pid_t pid, parent = getpid();
+	pid_t pid;
 	ssize_t n;
 
 	*ret = (struct command_result){ 0 };
-	sigemptyset(&none);
-	for (size_t i = 0; words[i] && i < COMMAND_MAX_WORDS; i++)
-		all[i + 1] = words[i];
 	if (in < 0 || err < 0)
 		return in < 0 ? in : -errno;
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
 	out_read = ends[0];
 	out_write = ends[1];
-	pid = fork();
-	if (pid < 0)
-		return -errno;
-	if (pid == 0)
-		run_child(all, in, out_write, err, parent, &none);
-	setpgid(pid, pid); /* here and there: whoever is first */
+	r = command_start(words, in, out_write, err, true, &pid);
+	if (r < 0)
+		return r;
 	close(TAKE_FD(out_write));
 	r = await_output(out_read, stop, client, deadline_ms, ret);
 	r = end_child(pid, r, deadline_ms, stop, ret);

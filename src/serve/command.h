@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 enum { COMMAND_MAX_WORDS = 16, COMMAND_MAX_OUTPUT = 32 << 20, COMMAND_MAX_ERROR = 4096 };
 
@@ -31,6 +32,13 @@ struct command_result {
  */
 int command_run(const char *const *words, const char *input, size_t n_input, double seconds, int stop, int client,
 		struct command_result *ret);
+/*
+ * command_start - start "probing WORDS...", in a process group of its own.
+ * @in, @out, @err: its first three descriptors; it has no others.
+ * @is_bound: it gets SIGTERM when the calling thread ends.
+ * Errors: what fork(2) reports.
+ */
+int command_start(const char *const *words, int in, int out, int err, bool is_bound, pid_t *ret);
 void command_result_done(struct command_result *result);
 
 #endif

@@ -25,6 +25,7 @@
 #include "src/serve/access.h"
 #include "src/serve/answers.h"
 #include "src/serve/mhd.h"
+#include "src/serve/worker.h"
 
 enum {
 	MAX_CONNECTIONS = 480,
@@ -49,6 +50,7 @@ struct serve {
 	struct MHD_Daemon *daemon;
 	struct access access;
 	sem_t commands;
+	struct workers *workers;
 	int stop, listener;
 	char link[LINK_BYTES];
 	struct stat socket; /* as we made it; st_ino 0: none */
@@ -305,7 +307,7 @@ static enum MHD_Result take_request(void *data, struct MHD_Connection *connectio
 		set_deadline(serve, slot, UINT64_MAX); /* the answer has a deadline of its own */
 	mhd.set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, 0U);
 	pending->path->answer(&(struct request){ serve->options, connection, name, pending->body ? pending->body : "",
-						 pending->n_body, &serve->commands, serve->stop },
+						 pending->n_body, &serve->commands, serve->stop, serve->workers },
 			      &answer);
 	if (pending->is_known)
 		set_deadline(serve, slot, now_ms() + SENDING_MS);
@@ -412,7 +414,9 @@ int serve_open(const struct serve_options *options, struct serve **ret)
 	serve->stop = eventfd(0, EFD_CLOEXEC);
 	if (serve->stop < 0)
 		return -errno;
-	r = access_init(&serve->access, options->token);
+	r = workers_new(options->n_targets, &serve->workers);
+	if (r >= 0)
+		r = access_init(&serve->access, options->token);
 	if (r >= 0 && mhd_load() < 0)
 		r = -ENOPKG;
 	if (r >= 0)
@@ -446,6 +450,7 @@ int serve_run(struct serve *serve, const sigset_t *ends)
 		if (errno != EAGAIN && errno != EINTR)
 			return -errno;
 		close_late_ones(serve);
+		workers_end_idle(serve->workers);
 	}
 	return 0;
 }
@@ -460,6 +465,7 @@ void serve_close(struct serve *serve)
 		eventfd_write(serve->stop, 1);
 	if (serve->daemon)
 		mhd.stop_daemon(serve->daemon);
+	workers_free(serve->workers);
 	if (serve->listener >= 0)
 		close(serve->listener);
 	if (serve->socket.st_ino != 0 && lstat(serve->options->socket, &now) == 0 &&
