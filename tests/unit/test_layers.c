@@ -46,6 +46,7 @@ static const struct layer {
 	{ "src/metrics", { "base", "src/store" } },
 	{ "src/rows", { "base", "src/store", "src/ring" } },
 	{ "src/prompt", { "base" } },
+	{ "src/http", { "base" } },
 	{ "src/sql", { "base", "src/catalogue", "src/profile", "src/store", "src/prompt" } },
 	{ "src/export", { "base", "src/profile", "src/store" } },
 	{ "src/report", { "base", "src/profile" } },
@@ -79,7 +80,7 @@ static const struct layer {
 	    "src/backtrace", "src/doctor",    "src/top",       "src/live",       "src/archive",   "src/import",
 	    "src/compare",   "src/inject",    "src/agent",     "src/prompt",     "src/config",    "src/probes",
 	    "src/ring",      "src/catalogue", "src/cluster",   "src/rows",       "src/metrics",   "src/serve",
-	    "src/lanes" } },
+	    "src/lanes",     "src/http" } },
 };
 
 /* Folders of sources: each belongs to a layer. */
