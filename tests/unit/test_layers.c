@@ -47,6 +47,7 @@ static const struct layer {
 	{ "src/rows", { "base", "src/store", "src/ring" } },
 	{ "src/prompt", { "base" } },
 	{ "src/http", { "base" } },
+	{ "src/fleet", { "base", "src/store", "src/http" } },
 	{ "src/sql", { "base", "src/catalogue", "src/profile", "src/store", "src/prompt" } },
 	{ "src/export", { "base", "src/profile", "src/store" } },
 	{ "src/report", { "base", "src/profile" } },
@@ -80,7 +81,7 @@ static const struct layer {
 	    "src/backtrace", "src/doctor",    "src/top",       "src/live",       "src/archive",   "src/import",
 	    "src/compare",   "src/inject",    "src/agent",     "src/prompt",     "src/config",    "src/probes",
 	    "src/ring",      "src/catalogue", "src/cluster",   "src/rows",       "src/metrics",   "src/serve",
-	    "src/lanes",     "src/http" } },
+	    "src/lanes",     "src/http",      "src/fleet" } },
 };
 
 /* Folders of sources: each belongs to a layer. */

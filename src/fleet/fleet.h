@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: MIT */
+/* fleet.h - recordings of many hosts in ClickHouse. */
+#ifndef PROBING_FLEET_H
+#define PROBING_FLEET_H
+
+#include "src/fleet/tables.h"
+
+#endif

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: MIT
+"""ClickHouse for tests: the oldest and the newest version that users have, on loopback, with users and passwords.
+
+Old: Debian's clickhouse-server. New: the library in the npm package chdb, which contains the whole server.
+PROBING_CHDB names a folder in which somebody ran `npm install chdb@3.4.0`; the default is ~/.cache/probing/chdb.
+"""
+
+import base64
+import ctypes
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+CHDB = pathlib.Path(os.environ.get("PROBING_CHDB", "~/.cache/probing/chdb")).expanduser()
+LIBRARY = CHDB / "node_modules/@chdb/lib-linux-x64-gnu/libchdb.so"
+PASSWORD = "correct horse"
+
+CONFIG = """<?xml version="1.0"?>
+<yandex>
+  <logger><level>warning</level><console>1</console></logger>
+  <listen_host>127.0.0.1</listen_host>
+  <http_port>{http}</http_port>
+  <tcp_port>{tcp}</tcp_port>
+  {https}
+  <path>{folder}/data/</path>
+  <tmp_path>{folder}/tmp/</tmp_path>
+  <user_files_path>{folder}/files/</user_files_path>
+  <users_config>{folder}/users.xml</users_config>
+  <user_directories><users_xml><path>{folder}/users.xml</path></users_xml>
+    <local_directory><path>{folder}/access/</path></local_directory></user_directories>
+  <default_profile>default</default_profile>
+  <default_database>default</default_database>
+  <mark_cache_size>67108864</mark_cache_size>
+  <uncompressed_cache_size>0</uncompressed_cache_size>
+  <max_concurrent_queries>50</max_concurrent_queries>
+  <timezone>UTC</timezone>
+  <remote_servers><probing><shard><replica>
+    <host>127.0.0.1</host><port>{tcp}</port><user>admin</user><password>{password}</password>
+  </replica></shard></probing></remote_servers>
+</yandex>
+"""
+
+USERS = """<?xml version="1.0"?>
+<yandex>
+  <profiles><default>{profile}</default></profiles>
+  <users>
+    <default><password></password><networks><ip>127.0.0.1</ip></networks>
+      <profile>default</profile><quota>default</quota></default>
+    <admin><password>{password}</password><networks><ip>127.0.0.1</ip></networks>
+      <profile>default</profile><quota>default</quota>{access}</admin>
+  </users>
+  <quotas><default></default></quotas>
+</yandex>
+"""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Error(Exception):
+    """The server's answer with a status other than 200."""
+
+    def __init__(self, status, code, text):
+        super().__init__(f"{status} {code}: {text[:300]}")
+        self.status, self.code, self.text = status, code, text
+
+
+class Server:
+    """A server in a folder of its own. Data survive kill() and start()."""
+
+    name = None
+
+    def __init__(self, settings="", certificate=None):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="clickhouse-"))
+        for name in ("data", "tmp", "files", "access"):
+            (self.folder / name).mkdir()
+        self.http, self.tcp = free_port(), free_port()
+        self.https = free_port() if certificate else None
+        self.process = None
+        certified = (f"<https_port>{self.https}</https_port><openSSL><server>"
+                     f"<certificateFile>{certificate}</certificateFile><privateKeyFile>{certificate}</privateKeyFile>"
+                     "<verificationMode>none</verificationMode></server></openSSL>") if certificate else ""
+        (self.folder / "config.xml").write_text(CONFIG.format(
+            http=self.http, tcp=self.tcp, https=certified, folder=self.folder, password=PASSWORD))
+        (self.folder / "users.xml").write_text(USERS.format(password=PASSWORD, access=self.access, profile=settings))
+
+    def start(self):
+        with open(self.folder / "log", "ab") as log:
+            self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                            cwd=self.folder, start_new_session=True)
+        deadline = time.monotonic() + 90
+        while True:
+            try:
+                self.query("SELECT 1")
+                return self
+            except (OSError, Error) as error:
+                if time.monotonic() > deadline or self.process.poll() is not None:
+                    raise RuntimeError(f"{self.name} does not start: {error}\n"
+                                       + (self.folder / "log").read_text(errors="replace")[-3000:]) from error
+                time.sleep(0.05)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def url(self, database="probing", user="admin", port=None):
+        return f"http://{user}@127.0.0.1:{port or self.http}/{database}"
+
+    def query(self, sql, user="admin", password=PASSWORD, timeout=60, **settings):
+        """The answer as a list of rows, each a list of strings."""
+        settings = urllib.parse.urlencode({"wait_end_of_query": 1, **settings})
+        request = urllib.request.Request(f"http://127.0.0.1:{self.http}/?{settings}", sql.encode())
+        request.add_header("Authorization", "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode())
+        try:
+            with urllib.request.urlopen(request, timeout=timeout) as answer:
+                text = answer.read().decode()
+        except urllib.error.HTTPError as error:
+            text = error.read().decode(errors="replace")
+            code = error.headers.get("X-ClickHouse-Exception-Code")
+            raise Error(error.code, int(code) if code else None, text) from error
+        return [line.split("\t") for line in text.splitlines()]
+
+    def number(self, sql):
+        return int(self.query(sql)[0][0])
+
+
+class Old(Server):
+    name = "ClickHouse 18.16"
+    access = ""
+
+    @staticmethod
+    def missing():
+        return None if shutil.which("clickhouse-server", path="/usr/sbin:/usr/bin") else \
+            "clickhouse-server is not installed: scripts/packages test"
+
+    def command(self):
+        return ["/usr/sbin/clickhouse-server", f"--config-file={self.folder}/config.xml"]
+
+
+class New(Server):
+    name = "ClickHouse 26.7"
+    access = "<access_management>1</access_management>"
+
+    @staticmethod
+    def missing():
+        return None if LIBRARY.exists() else f"no {LIBRARY}: npm install --prefix {CHDB} chdb@3.4.0"
+
+    def command(self):
+        os.mkfifo(self.folder / "files" / "end") if not (self.folder / "files" / "end").exists() else None
+        return [sys.executable, os.path.abspath(__file__), str(LIBRARY), str(self.folder)]
+
+
+def serve(library, folder):
+    """Run the library as a server: clickhouse-local that listens, and a query that waits for ever."""
+    sql = ("SYSTEM START LISTEN HTTP; SYSTEM START LISTEN TCP; "
+           f"SELECT * FROM file('{folder}/files/end', 'LineAsString')")
+    arguments = ["clickhouse", "--config-file", f"{folder}/config.xml", "--path", f"{folder}/data", "--query", sql]
+    chdb = ctypes.CDLL(library)
+    chdb.chdb_query_cmdline.restype = ctypes.c_void_p
+    chdb.chdb_query_cmdline((len(arguments)), (ctypes.c_char_p * len(arguments))(*map(os.fsencode, arguments)))
+
+
+def servers():
+    """Those that are here, and a sentence for each that is not."""
+    return [(kind, kind.missing()) for kind in (Old, New)]
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    serve(sys.argv[1], sys.argv[2])
