@@ -74,8 +74,16 @@ struct copy_progress {
 	uint64_t n_done, n_all;
 };
 
+/* How much the clock of a source's machine is ahead of a common one; all zero: that was not measured. */
+struct copy_clock {
+	bool is_known;
+	int64_t offset_ns, error_ns; /* error_ns: its limit */
+};
+
 struct copy_options {
 	bool keep_all; /* tables of others, too: where there is one source */
+	/* One for each source: its times are corrected, and run has the offset. NULL: no clock was measured. */
+	const struct copy_clock *clocks;
 	/* Called now and then; false ends it with -ECANCELED. */
 	bool (*keep_going)(void *data, const struct copy_progress *progress);
 	void *data;

@@ -54,6 +54,16 @@ int copy_number(sqlite3 *db, const char *sql, int64_t *ret)
 	return store_errno(db, code);
 }
 
+int copy_bind_time(const struct source *source, sqlite3_stmt *row, int column, sqlite3_stmt *to, int parameter)
+{
+	int type = sqlite3_column_type(row, column);
+
+	if (source->clock.offset_ns == 0 || (type != SQLITE_FLOAT && type != SQLITE_INTEGER))
+		return sqlite3_bind_value(to, parameter, sqlite3_column_value(row, column));
+	return sqlite3_bind_double(to, parameter,
+				   sqlite3_column_double(row, column) - (double)source->clock.offset_ns / 1e9);
+}
+
 bool copy_has(sqlite3 *db, const char *table)
 {
 	return sqlite3_table_column_metadata(db, "main", table, NULL, NULL, NULL, NULL, NULL, NULL) == SQLITE_OK;
@@ -324,6 +334,8 @@ int copy_recordings(sqlite3 *const *sources, size_t n_sources, const char *path,
 	if (!all)
 		return -ENOMEM;
 	r = begin_all(all, sources, n_sources);
+	for (size_t i = 0; options->clocks && i < n_sources; i++)
+		all[i].clock = options->clocks[i];
 	if (r >= 0)
 		r = merge_check(&copy, all, n_sources);
 	if (r >= 0)

@@ -36,6 +36,8 @@ static int bind_column(const struct source *source, sqlite3_stmt *row, int colum
 		return sqlite3_bind_int64(to, column + 1, sqlite3_value_int64(value) + n_before);
 	if (strcmp(name, key) == 0)
 		return sqlite3_bind_null(to, column + 1);
+	if (strcmp(name, "started") == 0)
+		return copy_bind_time(source, row, column, to, column + 1);
 	if (strcmp(name, "pid") == 0 && sqlite3_value_type(value) != SQLITE_NULL &&
 	    numbers_find(&source->numbers[KIND_PROCESS], sqlite3_value_int64(value), &pid))
 		return sqlite3_bind_int64(to, column + 1, pid);

@@ -27,7 +27,10 @@ static bool bind_row(const struct source *source, sqlite3_stmt *row, sqlite3_stm
 	for (int i = 0; i < sqlite3_column_count(row) && *ret_code == SQLITE_OK; i++) {
 		int64_t pid = 0;
 
-		if (sqlite3_stricmp(sqlite3_column_name(row, i), "pid") != 0 || sqlite3_column_type(row, i) == SQLITE_NULL)
+		if (sqlite3_stricmp(sqlite3_column_name(row, i), "timestamp") == 0)
+			*ret_code = copy_bind_time(source, row, i, to, i + 1);
+		else if (sqlite3_stricmp(sqlite3_column_name(row, i), "pid") != 0 ||
+			 sqlite3_column_type(row, i) == SQLITE_NULL)
 			*ret_code = sqlite3_bind_value(to, i + 1, sqlite3_column_value(row, i));
 		else if (numbers_find(&source->numbers[KIND_PROCESS], sqlite3_column_int64(row, i), &pid))
 			*ret_code = sqlite3_bind_int64(to, i + 1, pid);

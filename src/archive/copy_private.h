@@ -40,7 +40,11 @@ struct source {
 	size_t index;
 	struct numbers numbers[N_KINDS];
 	int64_t first_run; /* in the new file */
+	struct copy_clock clock;
 };
+
+/* A time of the source on the common clock. Values of other types, as NULL, stay. */
+int copy_bind_time(const struct source *source, sqlite3_stmt *row, int column, sqlite3_stmt *to, int parameter);
 
 /* copy.c: report progress, from time to time. -ECANCELED. */
 int copy_step(struct copy *copy, const char *what, uint64_t n_all);

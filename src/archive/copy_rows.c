@@ -65,9 +65,11 @@ int copy_program_rows(struct copy *copy, struct source *source)
 	    !copy_has(source->db, "row_block"))
 		return 0;
 	r = copy_prepare(source->db,
-			 "SELECT row_table, pid, name, realtime_offset_ns, lost, dropped, unfit FROM row_table"
+			 "SELECT row_table, pid, name, realtime_offset_ns - ?1, lost, dropped, unfit FROM row_table"
 			 " ORDER BY row_table",
 			 &rings);
+	if (r >= 0)
+		r = store_errno(source->db, sqlite3_bind_int64(rings, 1, source->clock.offset_ns));
 	if (r >= 0)
 		r = copy_prepare(copy->db, "INSERT INTO row_table VALUES(?, ?, ?, ?, ?, ?, ?)", &write);
 	while (r >= 0 && (code = sqlite3_step(rings)) == SQLITE_ROW)

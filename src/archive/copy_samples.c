@@ -41,11 +41,14 @@ static void heads_done(struct heads *heads)
 	free(heads->all);
 }
 
+/* Merging compares times of the common clock. */
 static int advance(struct head *head)
 {
 	int code = sqlite3_step(head->rows);
 
-	head->timestamp = code == SQLITE_ROW ? sqlite3_column_double(head->rows, head->columns[TIMESTAMP]) : INFINITY;
+	head->timestamp = code == SQLITE_ROW ? sqlite3_column_double(head->rows, head->columns[TIMESTAMP]) -
+						       (double)head->source->clock.offset_ns / 1e9
+					     : INFINITY;
 	return store_errno(head->source->db, code);
 }
 

@@ -65,8 +65,9 @@ int merge_check(struct copy *copy, const struct source *sources, size_t n_source
 struct moved {
 	const char *table; /* a source may lack it */
 	const char *read, *write;
-	uint8_t pids; /* bits of PID columns */
-	uint8_t tids; /* bits of TID columns; the first column has their process */
+	uint8_t pids;  /* bits of PID columns */
+	uint8_t tids;  /* bits of TID columns; the first column has their process */
+	uint8_t times; /* bits of columns with seconds since 1970 */
 };
 
 static const struct moved moved[] = {
@@ -74,19 +75,19 @@ static const struct moved moved[] = {
 	  "INSERT INTO process(pid, parent_pid, name, command, python, started, ended) VALUES(?1,?2,?3,?4,?5,?6,?7)"
 	  " ON CONFLICT(pid) DO UPDATE SET python = coalesce(python, excluded.python), started = min(started, excluded.started),"
 	  " ended = max(coalesce(ended, excluded.ended), coalesce(excluded.ended, ended))",
-	  3, 0 },
+	  3, 0, 96 },
 	{ "thread", "SELECT pid, tid, name, started, ended FROM thread",
 	  "INSERT INTO thread(pid, tid, name, started, ended) VALUES(?1,?2,?3,?4,?5)"
 	  " ON CONFLICT(pid, tid) DO UPDATE SET started = min(started, excluded.started),"
 	  " ended = max(coalesce(ended, excluded.ended), coalesce(excluded.ended, ended))",
-	  1, 2 },
+	  1, 2, 24 },
 	{ "pause", "SELECT started, ended FROM pause",
 	  "INSERT INTO pause(started, ended) VALUES(?1,?2) ON CONFLICT(started) DO UPDATE SET ended = excluded.ended",
-	  0, 0 },
+	  0, 0, 3 },
 	{ "counter", "SELECT name, value FROM counter WHERE name <> '" STORE_SEAL "'",
 	  "INSERT INTO counter(name, value) VALUES(?1,?2) ON CONFLICT(name) DO UPDATE SET value = CASE name"
 	  " WHEN 'first sample ns' THEN min(value, excluded.value) ELSE value + excluded.value END",
-	  0, 0 },
+	  0, 0, 0 },
 };
 
 /* Bind a column's value with its new number. */
@@ -97,6 +98,8 @@ static int bind_moved(const struct moved *what, const struct source *source, sql
 	int64_t value = sqlite3_column_int64(row, column), pid = sqlite3_column_int64(row, 0), new = 0;
 	bool is_pid = what->pids >> column & 1, is_tid = what->tids >> column & 1;
 
+	if (what->times >> column & 1)
+		return copy_bind_time(source, row, column, to, column + 1);
 	if (sqlite3_column_type(row, column) == SQLITE_NULL || (!is_pid && !is_tid))
 		return sqlite3_bind_value(to, column + 1, sqlite3_column_value(row, column));
 	if (!numbers_find(numbers, is_tid ? pid : value, &new))
@@ -123,6 +126,44 @@ static int move_rows(struct copy *copy, struct source *source, const struct move
 	if (r >= 0)
 		r = store_errno(source->db, code);
 	return r == -EBADMSG ? copy_damaged(copy, source, what->table) : r;
+}
+
+/* ---- Hosts and ranks of processes ---- */
+
+/* A file of an older version has no ranks, and its hosts are those of its runs. */
+static const char *ranks_sql(sqlite3 *db)
+{
+	if (store_has_ranks(db))
+		return "SELECT pid, coalesce(host, (SELECT host FROM run LIMIT 1)), rank, local_rank, world_size, job FROM process";
+	if (copy_has(db, "run_process"))
+		return "SELECT pid, (SELECT host FROM run_process AS l JOIN run USING (run) WHERE l.pid = p.pid LIMIT 1),"
+		       " NULL, NULL, NULL, NULL FROM process AS p";
+	return "SELECT pid, (SELECT host FROM run LIMIT 1), NULL, NULL, NULL, NULL FROM process";
+}
+
+/* After the processes themselves. */
+static int move_ranks(struct copy *copy, struct source *source)
+{
+	static const struct moved ranks = { .pids = 1 };
+	CLEANUP(sqlite3_finalizep) sqlite3_stmt *rows = NULL, *write = NULL;
+	int code, r;
+
+	r = copy_prepare(source->db, ranks_sql(source->db), &rows);
+	if (r >= 0)
+		r = copy_prepare(copy->db,
+				 "UPDATE process SET host = coalesce(host, ?2), rank = coalesce(rank, ?3),"
+				 " local_rank = coalesce(local_rank, ?4), world_size = coalesce(world_size, ?5),"
+				 " job = coalesce(job, ?6) WHERE pid = ?1",
+				 &write);
+	while (r >= 0 && (code = sqlite3_step(rows)) == SQLITE_ROW) {
+		for (int i = 0; i < sqlite3_column_count(rows) && r >= 0; i++)
+			r = store_errno(copy->db, bind_moved(&ranks, source, rows, i, write));
+		if (r >= 0)
+			r = copy_run(copy->db, write);
+	}
+	if (r >= 0)
+		r = store_errno(source->db, code);
+	return r == -EBADMSG ? copy_damaged(copy, source, "ranks") : r;
 }
 
 /* ---- Runs ---- */
@@ -162,9 +203,27 @@ static int link_run(struct copy *copy, struct source *source, int64_t old, int64
 	return r < 0 ? r : store_errno(source->db, code);
 }
 
+/* A run that was merged before, with a clock of its own, has both offsets. */
+static int put_clock(struct copy *copy, const struct source *source, int64_t run)
+{
+	CLEANUP(sqlite3_finalizep) sqlite3_stmt *write = NULL;
+	int r = copy_prepare(copy->db,
+			     "UPDATE run SET clock_offset = coalesce(clock_offset, 0) + ?2,"
+			     " clock_error = coalesce(clock_error, 0) + ?3 WHERE run = ?1",
+			     &write);
+
+	if (r < 0)
+		return r;
+	sqlite3_bind_int64(write, 1, run);
+	sqlite3_bind_double(write, 2, (double)source->clock.offset_ns / 1e9);
+	sqlite3_bind_double(write, 3, (double)source->clock.error_ns / 1e9);
+	return copy_run(copy->db, write);
+}
+
 static int put_run(struct copy *copy, struct source *source, sqlite3_stmt *row, sqlite3_stmt *write)
 {
 	int run_at = column_of(row, "run"), pid_at = column_of(row, "pid");
+	int started_at = column_of(row, "started"), ended_at = column_of(row, "ended");
 	int64_t run = 0, pid = 0;
 	int r;
 
@@ -173,12 +232,15 @@ static int put_run(struct copy *copy, struct source *source, sqlite3_stmt *row, 
 		return -EBADMSG;
 	r = copy_number(copy->db, "SELECT coalesce(max(run), 0) + 1 FROM run", &run);
 	for (int i = 0; i < sqlite3_column_count(row) && r >= 0; i++)
-		r = store_errno(copy->db, i == run_at ? sqlite3_bind_int64(write, i + 1, run)
-					  : i == pid_at
-						  ? sqlite3_bind_int64(write, i + 1, pid)
+		r = store_errno(copy->db, i == run_at   ? sqlite3_bind_int64(write, i + 1, run)
+					  : i == pid_at ? sqlite3_bind_int64(write, i + 1, pid)
+					  : i == started_at || i == ended_at
+						  ? copy_bind_time(source, row, i, write, i + 1)
 						  : sqlite3_bind_value(write, i + 1, sqlite3_column_value(row, i)));
 	if (r >= 0)
 		r = copy_run(copy->db, write);
+	if (r >= 0 && source->clock.is_known)
+		r = put_clock(copy, source, run);
 	if (r >= 0)
 		r = link_run(copy, source, sqlite3_column_int64(row, run_at), run);
 	copy->result->n_runs++;
@@ -297,5 +359,7 @@ int merge_rest(struct copy *copy, struct source *source)
 		r = move_bench(copy, source, n_before);
 	for (size_t i = 0; i < N_ELEMENTS(moved) && r >= 0; i++)
 		r = move_rows(copy, source, &moved[i]);
+	if (r >= 0)
+		r = move_ranks(copy, source);
 	return r < 0 ? r : move_places(copy, source);
 }

@@ -16,7 +16,7 @@
 #include "src/backtrace/backtrace.h"
 #include "src/cli/python_program.h"
 
-enum { MAX_ENVIRONMENT = 1 << 20, MAX_COMMAND = 1 << 16, MAX_ANCESTORS = 256 };
+enum { MAX_COMMAND = 1 << 16, MAX_ANCESTORS = 256 };
 
 struct found {
 	struct local_rank *ranks;
@@ -50,11 +50,9 @@ static bool looks_like_python(pid_t pid)
 /* Add a process, unless it is not meant, or has just ended. -ENOMEM. */
 static int consider(const struct rank_selection *selection, pid_t pid, struct found *found)
 {
-	CLEANUP(freep) char *environment = NULL;
 	char version[PYTHON_VERSION_BYTES];
 	struct local_rank rank = { .pid = pid };
 	struct proc_stat stat;
-	size_t n_bytes = 0;
 	bool is_named = selection->n_pids > 0;
 	int r;
 
@@ -67,15 +65,14 @@ static int consider(const struct rank_selection *selection, pid_t pid, struct fo
 	if (r < 0 && !is_named)
 		return 0;
 	rank.parent = r < 0 ? 0 : stat.parent;
-	r = proc_read(pid, "environ", MAX_ENVIRONMENT, &environment, &n_bytes);
+	r = rank_of_process(pid, &rank.identity);
 	if (r == -ENOMEM)
 		return r;
 	if ((r == -EACCES || r == -EPERM) && !is_named && looks_like_python(pid)) {
 		found->n_hidden++;
 		return 0;
 	}
-	if (!rank_identify(r < 0 ? "" : environment, r < 0 ? 0 : n_bytes, &rank.identity) && !is_named &&
-	    !selection->pattern && selection->launcher == 0)
+	if (r <= 0 && !is_named && !selection->pattern && selection->launcher == 0)
 		return 0;
 	if (!is_named && !python_program(pid, version))
 		return 0;

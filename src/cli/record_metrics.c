@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/proc.h"
+#include "base/rank.h"
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/least_privilege.h"
@@ -38,6 +39,7 @@ struct seen {
 	bool is_recorded;
 	uint64_t started_ns;
 	char *name, *command;
+	struct rank_identity *rank; /* NULL: none */
 };
 
 struct seen_list {
@@ -63,6 +65,7 @@ static void seen_done(struct seen_list *list)
 	for (size_t i = 0; i < list->n; i++) {
 		free(list->items[i].name);
 		free(list->items[i].command);
+		free(list->items[i].rank);
 	}
 	free(list->items);
 	*list = (struct seen_list){ 0 };
@@ -87,6 +90,7 @@ static int put_process(struct agent *agent, const struct seen *seen, uint64_t en
 		.command = seen->command,
 		.started_ns = seen->started_ns,
 		.ended_ns = ended_ns,
+		.rank = seen->rank,
 	};
 
 	return store_put_process(agent->store, &row);
@@ -133,8 +137,11 @@ static int judge(struct agent *agent, struct seen *seen, uint64_t now_ns)
 		return 0;
 	seen->name = proc_text(seen->pid, "comm", 64);
 	seen->command = proc_text(seen->pid, "cmdline", 4096);
-	if (!seen->name || !seen->command)
+	seen->rank = malloc(sizeof *seen->rank);
+	if (!seen->name || !seen->command || !seen->rank)
 		return -ENOMEM;
+	if (rank_of_process(seen->pid, seen->rank) <= 0)
+		free(TAKE(seen->rank));
 	seen->is_recorded = true;
 	seen->parent = stat.parent;
 	seen->started_ns = now_ns;
@@ -195,6 +202,7 @@ static int carry_over(struct agent *agent, struct seen_list *now, uint64_t now_n
 		if (is_there) {
 			now->items[at] = *before;
 			before->name = before->command = NULL;
+			before->rank = NULL;
 		}
 	}
 	return r;

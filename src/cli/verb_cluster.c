@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/proc.h"
 #include "base/util.h"
 #include "src/cli/cluster.h"
 #include "src/cli/endpoint.h"
@@ -13,8 +12,6 @@
 const struct verb *const cluster_verbs[] = { &cluster_verb_backtrace,  &cluster_verb_nodes,  &cluster_verb_query,
 					     &cluster_verb_report,     &cluster_verb_attach, &cluster_verb_record,
 					     &cluster_verb_flamegraph, &cluster_verb_rows,   NULL };
-
-enum { MAX_ENVIRONMENT = 1 << 20 };
 
 struct options {
 	int first; /* index of the word that names the verb; 0: none */
@@ -95,14 +92,11 @@ static const struct verb *find(const char *name)
 /* "probing 4242 cluster nodes": the option for the job of a rank, or for the descendants of a launcher. NULL: no memory. */
 static char *option_of_target(pid_t pid)
 {
-	CLEANUP(freep) char *environment = NULL;
 	struct rank_identity identity;
-	size_t n_bytes = 0;
 	char *option;
 	int n;
 
-	if (proc_read(pid, "environ", MAX_ENVIRONMENT, &environment, &n_bytes) >= 0 &&
-	    rank_identify(environment, n_bytes, &identity) && identity.job[0])
+	if (rank_of_process(pid, &identity) > 0 && identity.job[0])
 		n = asprintf(&option, "--job=%s", identity.job);
 	else
 		n = asprintf(&option, "--launcher=%d", (int)pid);

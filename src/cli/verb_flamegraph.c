@@ -39,7 +39,8 @@ static const struct argp_option option_list[] = {
 	VIEW_OPTION_ROWS,
 	VIEW_TREE_ROWS,
 	{ "by", OPTION_BY, "WHAT", 0,
-	  "Group stacks by what the program did: step, span, phase, or torch: the module of torch and its stage", 0 },
+	  "Group stacks by what the program did: step, span, phase, or torch: the module of torch and its stage; or by rank of the distributed job",
+	  0 },
 	{ "title", OPTION_TITLE, "TEXT", 0, "Set the title (default: the command and the active filters)", 0 },
 	PAGE_SOURCES_OPTION_ROWS,
 	{ "quiet", 'q', NULL, 0, "Print errors only", 0 },
@@ -47,9 +48,10 @@ static const struct argp_option option_list[] = {
 };
 
 /* Groups of stacks. */
-static const char *const by_names[] = { "step", "span", "phase", "torch" };
-static const char *const by_columns[] = { "'step ' || step", "span", "phase", "torch_module || ' ' || torch_stage" };
-static const char *const by_nones[] = { "[no step]", "[no span]", "[no span]", "[no torch module]" };
+static const char *const by_names[] = { "step", "span", "phase", "torch", "rank" };
+static const char *const by_columns[] = { "'step ' || step", "span", "phase", "torch_module || ' ' || torch_stage",
+					  "'rank ' || rank" };
+static const char *const by_nones[] = { "[no step]", "[no span]", "[no span]", "[no torch module]", "[no rank]" };
 
 static void parse_by(struct argp_state *state, const char *argument, struct view *view)
 {

@@ -41,7 +41,7 @@ static const struct argp_option option_list[] = {
 	{ "rows", 'n', "ROWS", 0, "Show ROWS rows (default: 20)", 0 },
 	{ "limit", 'n', NULL, OPTION_ALIAS, NULL, 0 },
 	{ "by", OPTION_BY, "WHAT", 0,
-	  "Group by function, line, module, thread, process, wait, or by the program's own step, span or phase (default: function); "
+	  "Group by function, line, module, thread, process, wait, rank, or by the program's own step, span or phase (default: function); "
 	  "torch: the tree of torch's modules instead, from rows of torch_trace",
 	  0 },
 	{ "callers", OPTION_CALLERS, "NAME", 0, "Show the callers of this function; a glob (repeatable)", 0 },
@@ -116,7 +116,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case OPTION_BY:
 		options->report.by = cli_parse_word(state, argument, "--by", report_by_names, REPORT_N_BY);
-		options->view.label = options->report.by >= REPORT_BY_STEP && options->report.by <= REPORT_BY_PHASE
+		options->view.label = options->report.by >= REPORT_BY_STEP && options->report.by <= REPORT_BY_RANK
 					      ? report_by_names[options->report.by]
 					      : NULL;
 		return 0;

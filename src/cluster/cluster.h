@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 #include "base/interner.h"
+#include "base/rank.h"
 #include "base/sample.h"
 
 enum {
@@ -27,37 +28,10 @@ enum {
 	CLUSTER_MAX_JOBS = 1 << 10,    /* that are shown; each takes time for all ranks */
 	CLUSTER_MAX_THREADS = 1 << 14, /* of a rank */
 	CLUSTER_MAX_FRAMES = 4096,     /* of a thread */
-	CLUSTER_MAX_NUMBER = 1 << 24,  /* of a rank; larger ones are unknown */
 	CLUSTER_MAX_TABLES = 64,       /* of a rank */
 	CLUSTER_MAX_COLUMNS = 256,     /* of a table */
 	CLUSTER_MAX_TEXT = 4096,       /* bytes of any text of a document; longer ones are cut */
 };
-
-/* ---- Who a process is in its job ---- */
-
-/* Where a rank's number comes from: later ones are more precise. */
-enum rank_source {
-	RANK_UNKNOWN,
-	RANK_OF_INDEX,    /* JOB_COMPLETION_INDEX of Kubernetes: a number of a pod */
-	RANK_OF_LAUNCHER, /* srun, mpirun: SLURM_PROCID, OMPI_COMM_WORLD_RANK, PMI_RANK, PMIX_RANK */
-	RANK_OF_JOB,      /* RANK */
-	RANK_OF_WORKER,   /* RANK and LOCAL_RANK, as torchrun sets them for each worker */
-};
-
-struct rank_identity {
-	enum rank_source source;
-	int64_t rank, local_rank, world_size; /* -1: unknown */
-	char job[256];                        /* what all ranks of a job have in common; "" unknown */
-	char role[64];                        /* ROLE_NAME of torchrun; "" none */
-};
-
-/*
- * rank_identify - read the rank from a process' environment, as /proc/PID/environ has it at its start.
- * @environ: n_bytes, variables that end with NUL; any bytes.
- * Returns whether there is a rank; *ret is always set.
- * Source: torch.distributed.run, "Environment Variables" (PyTorch 2.5); srun(1); mpirun(1); Kubernetes, Indexed Job.
- */
-bool rank_identify(const char *environ, size_t n_bytes, struct rank_identity *ret);
 
 /* ---- What was read ---- */
 

@@ -208,8 +208,8 @@ static int read_rank(struct cluster *cluster, size_t host, const json_t *from)
 {
 	const char *job = value_text(from, "job"), *role = value_text(from, "role");
 	struct rank_identity identity = {
-		.rank = value_number(from, "rank", 0, CLUSTER_MAX_NUMBER, -1),
-		.local_rank = value_number(from, "local_rank", 0, CLUSTER_MAX_NUMBER, -1),
+		.rank = value_number(from, "rank", 0, RANK_MAX_NUMBER, -1),
+		.local_rank = value_number(from, "local_rank", 0, RANK_MAX_NUMBER, -1),
 		.world_size = value_number(from, "world_size", 0, CLUSTER_MAX_RANKS, -1),
 	};
 	struct cluster_rank *rank;

@@ -24,6 +24,7 @@ void batch_clear(struct batch *batch)
 		free(batch->processes[i].name);
 		free(batch->processes[i].command);
 		free(batch->processes[i].python);
+		free(batch->processes[i].rank);
 	}
 	for (size_t i = 0; i < batch->n_frames; i++)
 		free(batch->frames[i].name);

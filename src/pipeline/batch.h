@@ -69,6 +69,7 @@ struct new_record {
 struct new_process {
 	struct process_row row;
 	char *name, *command, *python;
+	struct rank_identity *rank; /* NULL: none */
 };
 
 struct new_thread {

@@ -38,6 +38,32 @@ static int refresh_text(char **text, pid_t pid, const char *file, size_t max_byt
 	return 0;
 }
 
+/* @from: NULL: none. @ret: free(3) ends it. */
+static int copy_rank(const struct rank_identity *from, struct rank_identity **ret)
+{
+	*ret = from ? malloc(sizeof **ret) : NULL;
+	if (!from)
+		return 0;
+	if (!*ret)
+		return -ENOMEM;
+	**ret = *from;
+	return 0;
+}
+
+/* What it inherited from its parent holds until it has another environment; one that ended keeps it. */
+static int refresh_rank(struct process *process)
+{
+	struct rank_identity identity;
+	int r = rank_of_process(process->pid, &identity);
+
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0)
+		return 0;
+	free(TAKE(process->rank));
+	return copy_rank(r > 0 ? &identity : NULL, &process->rank);
+}
+
 /* Append the row of a new or changed process. */
 static int put_process(struct pipeline *pipeline, struct process *process)
 {
@@ -45,7 +71,8 @@ static int put_process(struct pipeline *pipeline, struct process *process)
 
 	note_python(pipeline, process);
 	if (refresh_text(&process->name, process->pid, "comm", MAX_NAME_BYTES) < 0 ||
-	    refresh_text(&process->command, process->pid, "cmdline", MAX_COMMAND_BYTES) < 0)
+	    refresh_text(&process->command, process->pid, "cmdline", MAX_COMMAND_BYTES) < 0 ||
+	    refresh_rank(process) < 0)
 		return -ENOMEM;
 	row = BATCH_ADD(pipeline->batch, processes);
 	if (!row)
@@ -60,7 +87,9 @@ static int put_process(struct pipeline *pipeline, struct process *process)
 	row->command = strdup(process->command);
 	row->python = process->runtime ? strdup(process->python) : NULL;
 	process->is_new = false;
-	return row->name && row->command && (row->python || !process->runtime) ? 0 : -ENOMEM;
+	if (!row->name || !row->command || (!row->python && process->runtime))
+		return -ENOMEM;
+	return copy_rank(process->rank, &row->rank);
 }
 
 int pipeline_put_changed(struct pipeline *pipeline)

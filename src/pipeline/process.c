@@ -78,6 +78,7 @@ static void process_free(struct process *process)
 	free(process->name);
 	free(process->command);
 	free(process->forked_name);
+	free(process->rank);
 	free(process);
 }
 

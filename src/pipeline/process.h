@@ -4,6 +4,7 @@
 #define PROBING_PIPELINE_PROCESS_H
 
 #include "base/id_map.h"
+#include "base/rank.h"
 #include "base/remote.h"
 #include "unwind/cpython/cpython.h"
 #include "unwind/native/native.h"
@@ -36,7 +37,8 @@ struct process {
 	char *name, *command;   /* from the last event or /proc; NULL before */
 	char *forked_name;      /* title of the thread that forked it, thus of its main thread; NULL: unknown */
 	bool forked_in_python;  /* that is a name in Python */
-	unsigned generation_tried; /* of the address space, at the last search */
+	struct rank_identity *rank; /* of its distributed job; NULL: none known */
+	unsigned generation_tried;  /* of the address space, at the last search */
 	uint64_t next_try_ns;
 	uint64_t next_load_ns, load_period_ns; /* CLOCK_MONOTONIC, if no event reports mappings */
 	uint64_t started_ns, ended_ns;         /* CLOCK_REALTIME */

@@ -92,6 +92,7 @@ static void settle_strings(struct batch *batch)
 		batch->processes[i].row.name = batch->processes[i].name;
 		batch->processes[i].row.command = batch->processes[i].command;
 		batch->processes[i].row.python = batch->processes[i].python;
+		batch->processes[i].row.rank = batch->processes[i].rank;
 	}
 	for (size_t i = 0; i < batch->n_threads; i++)
 		batch->threads[i].row.name = batch->threads[i].name;

@@ -15,18 +15,18 @@
 
 enum { LONGEST_WAITS = 10 }; /* below the functions */
 
-const char *const report_by_names[REPORT_N_BY] = { "function", "line", "module", "thread", "process",
-						   "wait",     "step", "span",   "phase",  "torch" };
+const char *const report_by_names[REPORT_N_BY] = { "function", "line", "module", "thread", "process", "wait",
+						   "step",     "span", "phase",  "rank",   "torch" };
 
 /* Headings of the name column. */
-static const char *const heads[REPORT_N_BY] = { "function", "function", "module", "thread", "process",
-						"",         "step",     "span",   "phase",  "" };
+static const char *const heads[REPORT_N_BY] = { "function", "function", "module", "thread", "process", "",
+						"step",     "span",     "phase",  "rank",   "" };
 
 static frame_order *const orders[REPORT_N_BY] = { order_by_function, order_by_line, order_by_module };
 
 static bool is_of_labels(enum report_by by)
 {
-	return by == REPORT_BY_STEP || by == REPORT_BY_SPAN || by == REPORT_BY_PHASE;
+	return by == REPORT_BY_STEP || by == REPORT_BY_SPAN || by == REPORT_BY_PHASE || by == REPORT_BY_RANK;
 }
 
 static bool is_of_tasks(enum report_by by)
@@ -39,9 +39,10 @@ static bool has_no_self(enum report_by by)
 	return is_of_tasks(by) || is_of_labels(by);
 }
 
-static const char *const none_names[REPORT_N_BY] = {
-	[REPORT_BY_STEP] = "[no step]", [REPORT_BY_SPAN] = "[no span]", [REPORT_BY_PHASE] = "[no span]"
-};
+static const char *const none_names[REPORT_N_BY] = { [REPORT_BY_STEP] = "[no step]",
+						     [REPORT_BY_SPAN] = "[no span]",
+						     [REPORT_BY_PHASE] = "[no span]",
+						     [REPORT_BY_RANK] = "[no rank]" };
 
 static void name_modules(struct report_sums *sums)
 {

@@ -34,6 +34,7 @@ enum report_by {
 	REPORT_BY_STEP, /* these three: by the profile's labels */
 	REPORT_BY_SPAN,
 	REPORT_BY_PHASE,
+	REPORT_BY_RANK,
 	REPORT_BY_TORCH, /* not of a profile: torch.h */
 	REPORT_N_BY
 };

@@ -26,6 +26,7 @@ struct cursor_of_samples {
 	size_t room;
 	sqlite3_stmt *fields;              /* selects the tracepoint's row */
 	bool knows_activity, knows_passes; /* the table's are up to date */
+	struct process_ranks *ranks;       /* of this query; NULL: not read yet */
 	int64_t fields_of;                 /* number of the current row's sample; 0: none yet */
 	char *event;
 };
@@ -59,6 +60,7 @@ int series_cursor_close(sqlite3_vtab_cursor *base)
 	series_scan_done(&cursor->scan);
 	series_words_done(&cursor->words);
 	sqlite3_finalize(cursor->fields);
+	process_ranks_free(cursor->ranks);
 	sqlite3_free(cursor->event);
 	free(cursor->wanted);
 	free(cursor->entry);
@@ -380,6 +382,7 @@ int series_cursor_filter(sqlite3_vtab_cursor *base, int plan, const char *wants,
 	cursor->is_picky = telling_columns(cursor) != 0;
 	cursor->fields_of = 0;
 	cursor->knows_activity = cursor->knows_passes = false;
+	process_ranks_free(TAKE(cursor->ranks));
 	sqlite3_free(TAKE(cursor->event));
 	if (code == SQLITE_OK)
 		code = series_scan_begin(&cursor->scan, table_of(cursor)->db, &cursor->range, cursor->is_backward,
@@ -496,6 +499,33 @@ static int result_doing(struct cursor_of_samples *cursor, sqlite3_context *conte
 	return SQLITE_OK;
 }
 
+/* Read for each query: a recording in progress gets more processes. */
+static int result_rank(struct cursor_of_samples *cursor, sqlite3_context *context, int column)
+{
+	const struct block *block = &cursor->scan.block;
+	const struct process_rank *found;
+	int64_t number;
+	int r;
+
+	if (!cursor->ranks) {
+		r = process_ranks_load(table_of(cursor)->db, &cursor->ranks);
+		if (r < 0)
+			return r == -ENOMEM ? SQLITE_NOMEM : SQLITE_ERROR;
+	}
+	found = process_ranks_find(cursor->ranks, (int64_t)block->pids[block->values[BLOCK_THREAD][cursor->row]]);
+	if (!found)
+		return SQLITE_OK;
+	if (column == SAMPLE_HOST) {
+		if (found->host)
+			sqlite3_result_text(context, found->host, -1, SQLITE_TRANSIENT);
+		return SQLITE_OK;
+	}
+	number = column == SAMPLE_RANK ? found->rank : found->local_rank;
+	if (number >= 0)
+		sqlite3_result_int64(context, number);
+	return SQLITE_OK;
+}
+
 static void result_stack(sqlite3_context *context, const struct block *block, size_t row)
 {
 	uint64_t stack = block->stacks[block->values[BLOCK_STACK][row]];
@@ -537,6 +567,10 @@ int series_cursor_column(sqlite3_vtab_cursor *base, sqlite3_context *context, in
 	case SAMPLE_TORCH_MODULE:
 	case SAMPLE_TORCH_STAGE:
 		return result_doing(cursor, context, column);
+	case SAMPLE_HOST:
+	case SAMPLE_RANK:
+	case SAMPLE_LOCAL_RANK:
+		return result_rank(cursor, context, column);
 	default:
 		if (column >= SAMPLE_N_COLUMNS)
 			return result_field(cursor, context, column - SAMPLE_N_COLUMNS + 1);

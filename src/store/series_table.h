@@ -4,6 +4,7 @@
 #define PROBING_STORE_SERIES_TABLE_H
 
 #include "src/store/activity.h"
+#include "src/store/process_ranks.h"
 #include "src/store/series_private.h"
 
 /* In the order of src/catalogue/tables/sample.sql. */
@@ -26,6 +27,9 @@ enum sample_column {
 	SAMPLE_PHASE,
 	SAMPLE_TORCH_MODULE,
 	SAMPLE_TORCH_STAGE,
+	SAMPLE_HOST,
+	SAMPLE_RANK,
+	SAMPLE_LOCAL_RANK,
 	SAMPLE_N_COLUMNS /* a tracepoint's follow */
 };
 

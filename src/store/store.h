@@ -26,6 +26,7 @@
 
 /* Rows. Strings are borrowed for the call; NULL becomes SQL NULL; for ids and
  * lines 0 becomes NULL. Times are CLOCK_REALTIME nanoseconds. */
+struct rank_identity;
 struct run_row {
 	uint64_t started_ns;
 	const char *command, *mode, *stack_source, *host, *kernel, *probing, *python;
@@ -37,6 +38,7 @@ struct run_row {
 struct process_row {
 	pid_t pid, parent_pid;
 	const char *name, *command, *python;
+	const struct rank_identity *rank; /* in its distributed job; NULL: none */
 	uint64_t started_ns, ended_ns;
 };
 struct thread_row {
@@ -127,6 +129,8 @@ void store_rollback(struct store *store);
  */
 int store_put_run(struct store *store, const struct run_row *row);
 int store_put_process(struct store *store, const struct process_row *row); /* replaces that pid's row */
+/* store_has_ranks - whether the table process has columns of hosts and ranks: files of older versions have not. */
+bool store_has_ranks(sqlite3 *db);
 int store_put_thread(struct store *store, const struct thread_row *row); /* replaces that tid's row; see is_fallback */
 int store_put_module(struct store *store, const struct module_row *row);
 int store_put_function(struct store *store, const struct function_row *row);

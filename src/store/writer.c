@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 
+#include "base/rank.h"
 #include "base/util.h"
 #include "src/store/series_private.h"
 
@@ -19,8 +20,8 @@ static const char *const statement_sql[N_STATEMENTS] = {
 		    "kernel_frames,"
 		    " host, kernel, cpus, probing) VALUES(1,?,?,?,?,?,?,?,?,?,?,?,?)",
 	[PUT_PROCESS] = "INSERT OR REPLACE INTO process(pid, parent_pid, name, command, python, "
-			"started, ended)"
-			" VALUES(?,?,?,?,?,?,?)",
+			"started, ended, host, rank, local_rank, world_size, job)"
+			" VALUES(?,?,?,?,?,?,?,(SELECT host FROM run ORDER BY run LIMIT 1),?,?,?,?)",
 	[PUT_THREAD] = "INSERT INTO thread(pid, tid, name, started, ended) VALUES(?,?,?,?,?)"
 		       " ON CONFLICT DO UPDATE SET name = excluded.name, started = excluded.started,"
 		       " ended = excluded.ended WHERE ?",
@@ -48,11 +49,24 @@ static const char *const statement_sql[N_STATEMENTS] = {
 	[END_RUN] = "UPDATE run SET ended = ?, clean = 1",
 };
 
+/* For a file of an older version: the last values have no column. */
+static const char put_old_process_sql[] =
+	"INSERT OR REPLACE INTO process(pid, parent_pid, name, command, python, started, ended)"
+	" SELECT ?,?,?,?,?,?,? WHERE coalesce(?,?,?,?) IS NOT ''";
+
+bool store_has_ranks(sqlite3 *db)
+{
+	return sqlite3_table_column_metadata(db, "main", "process", "rank", NULL, NULL, NULL, NULL, NULL) == SQLITE_OK;
+}
+
 int writer_prepare(struct store *store)
 {
+	bool has_ranks = store_has_ranks(store->db);
+
 	for (size_t i = 0; i < N_STATEMENTS; i++) {
-		int code = sqlite3_prepare_v3(store->db, statement_sql[i], -1, SQLITE_PREPARE_PERSISTENT,
-					      &store->statements[i], NULL);
+		const char *sql = i == PUT_PROCESS && !has_ranks ? put_old_process_sql : statement_sql[i];
+		int code = sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &store->statements[i],
+					      NULL);
 
 		if (code != SQLITE_OK)
 			return store_errno(store->db, code);
@@ -103,6 +117,15 @@ static void bind_id(struct binding *to, int64_t id)
 		bind_null(to);
 	else
 		bind_integer(to, id);
+}
+
+/* -1: NULL. */
+static void bind_count(struct binding *to, int64_t value)
+{
+	if (value < 0)
+		bind_null(to);
+	else
+		bind_integer(to, value);
 }
 
 static void bind_real(struct binding *to, double value)
@@ -179,6 +202,10 @@ int store_put_process(struct store *store, const struct process_row *row)
 	bind_text(&to, row->python);
 	bind_time(&to, row->started_ns);
 	bind_time(&to, row->ended_ns);
+	bind_count(&to, row->rank ? row->rank->rank : -1);
+	bind_count(&to, row->rank ? row->rank->local_rank : -1);
+	bind_count(&to, row->rank ? row->rank->world_size : -1);
+	bind_text(&to, row->rank && row->rank->job[0] ? row->rank->job : NULL);
 	return run(&to);
 }
 

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -248,6 +249,69 @@ class Slow(t.Case):
         self.assertRegex(odd, r"\n  \d+ % of samples in compute  \(ranks.py\); the median of all is 0 % \(p < 0.0001\)")
         self.assertRegex(text, r"\n\* +2 .*% compute  \(ranks.py\)\n")
         self.assertRegex(text, r"\n[ *] +0 .* \d+\.\d\d ms +\d+ % wait_for_others  \(ranks.py\)\n")
+
+
+class Recorded(t.Case):
+    """Recordings know the ranks of their processes; merged ones, too."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.stack = contextlib.ExitStack()
+        cls.addClassCleanup(cls.stack.close)
+        environment = dict(os.environ, WORLD_SIZE="3", MASTER_PORT="4010")
+        for rank in range(3):
+            cls.stack.enter_context(t.target([t.DEBIAN_PYTHON, os.path.join(t.FIXTURES, "ranks.py"), "--slow", str(AWAY)],
+                                             env=dict(environment, RANK=str(rank), LOCAL_RANK=str(rank))))
+        cls.folder = cls.stack.enter_context(tempfile.TemporaryDirectory(prefix="probing-test."))
+        paths = [cls.path("rank%d.db" % rank) for rank in (0, AWAY)]
+        options = ("--mode", "wall", "-d", "1", "--no-native")
+        t.probing("cluster", "record", "--job", "4010", "--", *options, "-o", cls.path("all.db"), check=t.OK)
+        nodes, _ = query("SELECT rank, pid FROM cluster.nodes", "--job", "4010")
+        cls.pids = {node["rank"]: node["pid"] for node in nodes}
+        for rank, path in zip((0, AWAY), paths):
+            t.probing("record", "--pid", cls.pids[rank], *options, "-o", path, check=t.OK)
+        t.probing("merge", *paths, "-o", cls.path("merged.db"), check=t.OK)
+
+    @classmethod
+    def path(cls, name):
+        return os.path.join(cls.folder, name)
+
+    def rows(self, name, sql):
+        return json.loads(t.probing("sql", self.path(name), "-f", "json", sql, check=t.OK).stdout)
+
+    def test_processes_have_host_and_rank(self):
+        for path, ranks in (("all.db", [0, 1, 2]), ("merged.db", [0, AWAY])):
+            rows = self.rows(path, "SELECT host, rank, local_rank, world_size, job, pid FROM process ORDER BY rank")
+            self.assertEqual([(os.uname().nodename, rank, rank, 3, "4010", self.pids[rank]) for rank in ranks],
+                             [tuple(row.values()) for row in rows], path)
+
+    def test_sql_by_rank(self):
+        for path in "all.db", "merged.db":
+            rows = self.rows(path, "SELECT DISTINCT rank FROM sample_function WHERE func = 'compute'")
+            self.assertEqual([{"rank": AWAY}], rows, path)
+            rows = self.rows(path, "SELECT rank, sum(weight) AS ns, min(host) AS host FROM sample_function WHERE "
+                                   "func = 'wait_for_others' GROUP BY rank ORDER BY rank")
+            self.assertNotIn(AWAY, [row["rank"] for row in rows])
+            self.assertGreater(rows[0]["ns"], 3e8)
+            self.assertEqual(os.uname().nodename, rows[0]["host"])
+
+    def test_report_and_picture_by_rank(self):
+        for path, ranks in (("all.db", ["0", "1", "2"]), ("merged.db", ["0", "2"])):
+            report = json.loads(t.probing("report", self.path(path), "--by", "rank", "--json", check=t.OK).stdout)
+            self.assertEqual(ranks, sorted(row["rank"] for row in report["rows"]))
+            folded = t.probing("flamegraph", self.path(path), "--by", "rank", "--format", "folded", "-o", "-", check=t.OK).stdout
+            self.assertEqual({"rank " + rank for rank in ranks},
+                             {frame for line in folded.splitlines() for frame in line.rsplit(" ", 1)[0].split(";") if frame.startswith("rank ")})
+            only = t.probing("report", self.path(path), "--where", "rank = %d" % AWAY, check=t.OK).stdout
+            self.assertIn("compute", only)
+            self.assertNotIn("wait_for_others", only)
+
+    def test_a_process_without_a_rank(self):
+        with t.target([t.DEBIAN_PYTHON, "-c", "print('ready {}', flush=True)\nimport time\ntime.sleep(60)"]) as plain:
+            t.probing("record", "--pid", plain.pid, "--mode", "wall", "-d", "0.3", "-o", self.path("plain.db"), check=t.OK)
+        self.assertEqual([{"host": os.uname().nodename, "rank": None, "job": None}],
+                         self.rows("plain.db", "SELECT host, rank, job FROM process"))
+        self.assertIn("[no rank]", t.probing("report", self.path("plain.db"), "--by", "rank", check=t.OK).stdout)
 
 
 class Missing(t.Case):

@@ -2,6 +2,7 @@
 /* test_archive.c - recordings made of others, what is said of them, and damage of every kind. */
 #include "tests/unit/store_fixture.h"
 
+#include "base/rank.h"
 #include "base/util.h"
 #include "src/archive/archive.h"
 
@@ -324,6 +325,78 @@ static void test_two_processes_of_one_number(void **state)
 			    "1|42|42\n2|10000042|42\n3|20000042|42\n4|10000042|42");
 }
 
+/* The clock of the second source's machine is half a second ahead: its samples come first. */
+static void test_clocks_are_aligned(void **state)
+{
+	const struct names names = names_in(*state);
+	const char *const paths[] = { names.a, names.b };
+	const struct copy_clock clocks[] = { { 0 }, { true, SECOND / 2, SECOND / 1000 } };
+	const struct copy_options options = { .clocks = clocks };
+	struct copy_result result;
+	sqlite3 *sources[2];
+
+	make(paths[0], &(struct made){ "here", "python3 a.py", NULL, 42, 0, 0 });
+	make(paths[1], &(struct made){ "there", "python3 a.py", NULL, 43, 0, 0 });
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(store_open_reader(paths[i], &sources[i]), 0);
+	assert_int_equal(copy_recordings(sources, 2, names.out, &options, &result), 0);
+	for (size_t i = 0; i < 2; i++)
+		sqlite3_close(sources[i]);
+	expect_sound(names.out);
+	assert_string_equal(
+		answer(names.out,
+		       "SELECT host, round(min(timestamp) - (SELECT started FROM run WHERE host = 'here'), 3), pid"
+		       " FROM sample GROUP BY host ORDER BY 2;"
+		       " SELECT host, clock_offset, clock_error, started - (SELECT started FROM run WHERE host = 'here') FROM run;"
+		       " SELECT host, started - (SELECT min(started) FROM process), rank FROM process ORDER BY pid;"
+		       " SELECT host, started - (SELECT min(started) FROM thread), rank FROM thread JOIN process USING (pid,"
+		       " started) ORDER BY pid; SELECT sum(later < earlier) FROM (SELECT timestamp AS later, lag(timestamp)"
+		       " OVER (ORDER BY rowid) AS earlier FROM sample)"),
+		"there|-0.5|43\nhere|0.0|42\nhere|||0.0\nthere|0.5|0.001|-0.5\nhere|0.5|\nthere|0.0|\nhere|0.5|\nthere|0.0|\n0");
+}
+
+static void put_rank(const char *path, pid_t pid, int64_t rank)
+{
+	struct rank_identity identity = { RANK_OF_WORKER, rank, rank % 2, 4, "none:1", "" };
+	struct process_row row = { .pid = pid,
+				   .name = "python3",
+				   .command = "python3 a.py",
+				   .started_ns = STARTED * SECOND,
+				   .rank = &identity };
+	struct store *store = NULL;
+
+	assert_int_equal(store_open(path, &store), 0);
+	assert_int_equal(store_begin(store), 0);
+	assert_int_equal(store_put_process(store, &row), 0);
+	assert_int_equal(store_commit(store), 0);
+	assert_int_equal(store_settle(store), 0);
+	store_close(store);
+}
+
+/* Those of a file without columns for them are unknown, and its host is that of its run. */
+static void test_ranks_are_kept(void **state)
+{
+	const struct names names = names_in(*state);
+	const char *const paths[] = { names.a, names.b, names.c };
+	struct copy_result result;
+
+	make(paths[0], &(struct made){ "here", "python3 a.py", NULL, 42, 0, 0 });
+	make(paths[1], &(struct made){ "there", "python3 a.py", NULL, 42, 0, 0 });
+	make(paths[2], &(struct made){ "old", "python3 a.py", NULL, 42, 0, 7 });
+	put_rank(paths[0], 42, 0);
+	put_rank(paths[1], 42, 3);
+	change(paths[2], "DROP TABLE process; CREATE TABLE process(pid INTEGER PRIMARY KEY, parent_pid INTEGER,"
+			 " name TEXT NOT NULL, command TEXT NOT NULL, python TEXT, started REAL NOT NULL, ended REAL);"
+			 " INSERT INTO process VALUES(42, 1, 'python3', 'python3 a.py', NULL, 1.5, NULL)");
+	assert_string_equal(answer(paths[2], "SELECT host, rank, count(*) FROM sample GROUP BY 1, 2"), "old||6");
+	assert_int_equal(copy(paths, 3, names.out, false, &result), 0);
+	expect_sound(names.out);
+	assert_string_equal(answer(names.out, "SELECT host, rank, local_rank, count(*) FROM sample GROUP BY 1, 2, 3"),
+			    "here|0|0|6\nold|||6\nthere|3|1|6");
+	assert_string_equal(answer(names.out, "SELECT host, rank, world_size, job FROM process ORDER BY rank"),
+			    "old|||\nhere|0|4|none:1\nthere|3|4|none:1");
+}
+
 static void test_what_cannot_be_added_up(void **state)
 {
 	const struct names names = names_in(*state);
@@ -479,6 +552,8 @@ int main(void)
 		FOLDER_TEST(test_compact),
 		FOLDER_TEST(test_two_parts_of_one_process),
 		FOLDER_TEST(test_two_processes_of_one_number),
+		FOLDER_TEST(test_clocks_are_aligned),
+		FOLDER_TEST(test_ranks_are_kept),
 		FOLDER_TEST(test_what_cannot_be_added_up),
 		FOLDER_TEST(test_what_is_wrong_is_said),
 		FOLDER_TEST(test_damage_is_not_copied),

@@ -8,9 +8,12 @@
 
 #include "tests/unit/store_fixture.h"
 
+#include "base/rank.h"
+
 static void test_every_row_arrives(void **state)
 {
 	const struct folder *f = *state;
+	const struct rank_identity rank = { RANK_OF_WORKER, 3, 1, 8, "none:1", "" };
 	struct store *store = NULL;
 	bool kept = true;
 
@@ -22,6 +25,7 @@ static void test_every_row_arrives(void **state)
 									 .parent_pid = 1,
 									 .name = "python3",
 									 .command = "python3 train.py",
+									 .rank = &rank,
 									 .started_ns = 1500000000 }),
 			 0);
 	assert_int_equal(store_put_thread(store, &(struct thread_row){ .pid = 42,
@@ -107,10 +111,11 @@ static void test_every_row_arrives(void **state)
 
 	assert_string_equal(
 		stock_shell(f->file, "SELECT * FROM run"),
-		"1|1700000000.0|1700000009.0|1|python3 train.py|42|cpu|99.0|wakeup|3.11.2|1|here|6.1|4|0.1|cpu-clock|ns||Abacus 9");
+		"1|1700000000.0|1700000009.0|1|python3 train.py|42|cpu|99.0|wakeup|3.11.2|1|here|6.1|4|0.1|cpu-clock|ns||Abacus 9||");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM bench_run"),
 			    "1|1|app|1700000000.0|0.5||||0\n2||app|1700000001.0|0.25|0.125|0.0|4096|3");
-	assert_string_equal(stock_shell(f->file, "SELECT * FROM process"), "42|1|python3|python3 train.py||1.5|");
+	assert_string_equal(stock_shell(f->file, "SELECT * FROM process"),
+			    "42|1|python3|python3 train.py||1.5||here|3|1|8|none:1");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM thread"), "42|43|worker|2.0|2.5");
 	assert_string_equal(stock_shell(f->file, "SELECT module, path, build_id IS NULL FROM module"),
 			    "1|/lib/libx.so|1");
@@ -121,7 +126,7 @@ static void test_every_row_arrives(void **state)
 			    "4|python||7|5|8|9|||0|0|");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM stack"), "1||1|0\n2|1|2|1");
 	assert_string_equal(ask_samples(f->file, "SELECT * FROM sample"),
-			    "1700000000.0|42|43|1|10101010|verified|complete|7||||cpu-clock|0|||||");
+			    "1700000000.0|42|43|1|10101010|verified|complete|7||||cpu-clock|0||||||here|3|1");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM stack_total"), "42|43|2|10|100");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM anchor_location"),
 			    "1|4608|anchor|0|48||3|4\n1|4608|bytecode|1||3|9|9");

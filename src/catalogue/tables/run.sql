@@ -19,5 +19,7 @@ CREATE TABLE run(
   event         TEXT NOT NULL DEFAULT 'cpu-clock', -- the sampling event; the values of a tracepoint are in the table of its name
   unit          TEXT NOT NULL DEFAULT 'ns', -- of weight: ns, nanoseconds; count, number of that event
   period        INTEGER,                  -- a sample at every Nth event; NULL: at a frequency
-  cpu_model     TEXT                      -- the processor's own name; NULL: unknown
+  cpu_model     TEXT,                     -- the processor's own name; NULL: unknown
+  clock_offset  REAL,                     -- [seconds] that its clock was ahead of the clock of the machine that ran probing cluster record; times are corrected; NULL: not measured
+  clock_error   REAL                      -- [seconds] limit of that measurement's error; NULL: not measured
 );

@@ -18,5 +18,8 @@ CREATE VIRTUAL TABLE sample(
   span      TEXT,                         -- innermost open probing.span() of the thread; NULL: none
   phase     TEXT,                         -- outermost open one: of the thread, or, if it never has any, of the thread that calls step(); NULL: none
   torch_module TEXT,                      -- innermost module, optimizer or data loader of torch_trace whose pass the thread was in: layer3.0.conv2; NULL: none
-  torch_stage TEXT                        -- of that pass: forward | backward | step | data; NULL: none
+  torch_stage TEXT,                       -- of that pass: forward | backward | step | data; NULL: none
+  host      TEXT,                         -- machine of the process, as in process
+  rank      INTEGER,                      -- rank of the process in its distributed job, as in process; NULL: none
+  local_rank INTEGER                      -- its number on its machine; NULL: unknown
 );

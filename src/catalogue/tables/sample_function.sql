@@ -12,8 +12,11 @@ CREATE VIEW sample_function(
   weight,                                 -- INTEGER [ns] time this sample stands for; if run.unit is count: number of events
   stack,                                  -- INTEGER the stack; NULL: none
   torch_module,                           -- TEXT as in sample
-  torch_stage                             -- TEXT as in sample
+  torch_stage,                            -- TEXT as in sample
+  host,                                   -- TEXT as in sample
+  rank,                                   -- INTEGER as in sample
+  local_rank                              -- INTEGER as in sample
 ) AS
   SELECT timestamp, pid, tid, step, span, phase, COALESCE(named_frame.name, '[no stack]'), named_frame.file, named_frame.line,
-         weight, sample.stack, torch_module, torch_stage
+         weight, sample.stack, torch_module, torch_stage, sample.host, sample.rank, sample.local_rank
   FROM sample LEFT JOIN stack_function ON stack_function.stack = sample.stack LEFT JOIN named_frame USING(frame);

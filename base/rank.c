@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* ranks.c - which rank of which job a process is, by the variables that launchers set.
+/* rank.c - which rank of which job a process is, by the variables that launchers set.
  *
  * A process may have variables of several launchers: torchrun under srun has SLURM_PROCID, and its workers have that and
  * RANK. The most precise source wins, and all numbers come from it.
  */
+#include "base/rank.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/proc.h"
 #include "base/util.h"
-#include "src/cluster/cluster.h"
 
 struct environment {
 	const char *bytes;
@@ -60,7 +63,7 @@ static int64_t number_of(const struct environment *environment, const char *name
 	if (!value || !value[0] || value[strspn(value, "0123456789")] != '\0')
 		return -1;
 	number = strtol(value, &end, 10);
-	return number <= CLUSTER_MAX_NUMBER ? number : -1;
+	return number <= RANK_MAX_NUMBER ? number : -1;
 }
 
 static void name_job(const struct environment *environment, const struct source *source, char *to, size_t n_bytes)
@@ -100,4 +103,14 @@ bool rank_identify(const char *environ, size_t n_bytes, struct rank_identity *re
 		return true;
 	}
 	return false;
+}
+
+int rank_of_process(pid_t pid, struct rank_identity *ret)
+{
+	CLEANUP(freep) char *environment = NULL;
+	size_t n_bytes = 0;
+	int r = proc_read(pid, "environ", RANK_MAX_ENVIRONMENT_BYTES, &environment, &n_bytes);
+	bool is_rank = rank_identify(r < 0 ? "" : environment, r < 0 ? 0 : n_bytes, ret);
+
+	return r < 0 ? r : is_rank;
 }
