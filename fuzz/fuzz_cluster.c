@@ -84,10 +84,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 	CLEANUP(freep) char *text = malloc(n_bytes + 1);
 	struct cluster cluster = { 0 };
 	struct rank_identity identity;
+	int64_t time_ns = -1;
 
 	expect(text);
 	if (n_bytes > 0)
 		memcpy(text, data, n_bytes);
+	text[n_bytes] = '\0';
+	if (clock_parse(text, &time_ns) == 0)
+		expect(time_ns >= 0);
 	if (rank_identify(text, n_bytes, &identity))
 		expect(identity.rank >= 0 && identity.source != RANK_UNKNOWN);
 	if (cluster_read(&cluster, text, n_bytes, NULL) == 0) {

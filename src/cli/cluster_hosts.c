@@ -346,7 +346,8 @@ static char *encoded_option(const char *name, const char *value)
 	return encoded && asprintf(&word, "%s=%s", name, encoded) >= 0 ? word : NULL;
 }
 
-static void add_question(struct words *words, const struct cluster_options *options, const char *const *question)
+static void add_question(struct words *words, const struct cluster_options *options, const char *const *question,
+			 size_t host)
 {
 	char timeout[32];
 
@@ -363,6 +364,12 @@ static void add_question(struct words *words, const struct cluster_options *opti
 		add_word(words, encoded_option("--matching", options->selection.pattern));
 	if (options->config)
 		add_word(words, encoded_option("--config", options->config));
+	if (options->own)
+		add_word(words, strdup(options->own[host]));
+	if (options->more)
+		add_word(words, strdup("--"));
+	for (size_t i = 0; options->more && options->more[i]; i++)
+		add_word(words, encode(options->more[i]));
 	if (options->sql) {
 		add_word(words, strdup("--"));
 		add_word(words, encode(options->sql));
@@ -399,14 +406,17 @@ int cluster_ask(const struct cluster_options *options, const char *const *questi
 	struct commands_options how = { .n_at_once = options->fan_out,
 					.each_ns = (uint64_t)(seconds * 1e9),
 					.max_bytes = max_bytes,
-					.max_all_bytes = CLUSTER_MAX_ALL_BYTES,
+					.max_all_bytes = options->max_all_bytes > 0 ? options->max_all_bytes
+										    : CLUSTER_MAX_ALL_BYTES,
 					.ended = take_answer,
 					.data = &asking };
 	int r = words && commands ? 0 : -ENOMEM;
 
 	for (size_t i = 0; r >= 0 && i < n; i++) {
+		for (size_t k = 0; options->before && options->before[k]; k++)
+			add_word(&words[i], strdup(options->before[k]));
 		add_ssh(&words[i], options->ssh, options->hosts.words[i]);
-		add_question(&words[i], options, question);
+		add_question(&words[i], options, question, i);
 		commands[i].argv = words[i].items;
 		r = words[i].error;
 	}

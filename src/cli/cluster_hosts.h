@@ -71,6 +71,10 @@ struct cluster_options {
 	unsigned fan_out;
 	char *config;                     /* of questions to hosts: a file there; NULL: none */
 	char *sql;                        /* of questions to hosts: a statement; NULL: none */
+	char *const *more;                /* of questions to hosts: words at the end, behind "--"; NULL: none */
+	char *const *own;                 /* a word for each of the hosts; NULL: none has one */
+	const char *const *before;        /* words before the command that asks a host; NULL: none */
+	size_t max_all_bytes;             /* of all answers; 0: CLUSTER_MAX_ALL_BYTES */
 	bool is_local;                    /* this is the answer to another machine: a document, and encoded words */
 	double timeout_s, host_timeout_s; /* host_timeout_s: 0: it follows from the other */
 };

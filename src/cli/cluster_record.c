@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cluster_record.c - probing cluster record, flamegraph: all ranks of this machine in one recording, at the same time. */
+/* cluster_record.c - probing cluster record, flamegraph: all ranks in one recording, at the same time. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,17 +8,19 @@
 #include "base/util.h"
 #include "src/cli/cluster.h"
 #include "src/cli/cluster_hosts.h"
+#include "src/cli/cluster_record_hosts.h"
 
 struct options {
 	struct cluster_options cluster;
-	int first; /* index of the first word for record; 0: none */
+	int first;         /* index of the first word for record; 0: none */
+	uint64_t start_ns; /* CLOCK_REALTIME; 0: at once */
 };
 
+enum { OPTION_START_AT = 0x200 };
+
 static const struct argp_option option_list[] = {
-	{ "launcher", CLUSTER_OPTION_LAUNCHER, "PID", 0, "Select descendants of this process", 0 },
-	{ "job", CLUSTER_OPTION_JOB, "NAME", 0, "Select ranks of this job", 0 },
-	{ "matching", CLUSTER_OPTION_MATCHING, "PATTERN", 0, "Select processes with this part of their command line",
-	  0 },
+	CLUSTER_OPTION_ROWS,
+	{ "start-at", OPTION_START_AT, "NS", OPTION_HIDDEN, NULL, 0 },
 	{ 0 },
 };
 
@@ -26,6 +28,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 {
 	struct options *options = state->input;
 
+	if (key == OPTION_START_AT) {
+		options->start_ns = (uint64_t)cli_parse_number(state, argument, "--start-at", 1, 9e18);
+		return 0;
+	}
 	if (key != ARGP_KEY_ARG)
 		return cluster_options_parse(key, argument, state, &options->cluster);
 	/* From "--" on, all words are record's. */
@@ -38,24 +44,27 @@ static const struct argp argp_record = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "[-- RECORD-OPTION...]",
-	.doc = "Record all ranks of this machine at once, into one recording: probing record with their PIDs, which a line on "
-	       "stderr lists by rank. Options behind -- go to probing record.\v"
+	.doc = "Record all ranks at once, into one recording whose columns rank, local_rank and host tell them apart. Options "
+	       "behind -- go to probing record. With --hosts, each machine records its ranks from the same moment on (default: 10 "
+	       "s), and the recordings become one, cluster.db, with the clocks of the machines aligned.\v"
 	       "Examples:\n"
 	       "  probing cluster record -- -d 10s -o ranks.db\n"
 	       "  probing cluster record --job none:29500 -- --mode wall -d 10s -o ranks.html\n"
-	       "\n"
-	       "On other machines, run it there, and merge the recordings with probing merge.\n",
+	       "  probing cluster record --hosts node[01-08] -- --mode wall -d 10s -o all.db\n"
+	       "  probing report all.db --by rank\n",
 };
 
 static const struct argp argp_flamegraph = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "[-- RECORD-OPTION...]",
-	.doc = "Record all ranks of this machine for ten seconds, and draw one flame graph, cluster.svg: probing cluster record -- "
-	       "-d 10s -o cluster.svg. Options behind -- go to probing record, and override these.\v"
+	.doc = "Record all ranks for ten seconds, and draw one flame graph, cluster.svg: probing cluster record -- -d 10s -o "
+	       "cluster.svg. Options behind -- go to probing record, and override these. With --hosts, ranks are groups of the "
+	       "picture.\v"
 	       "Examples:\n"
 	       "  probing cluster flamegraph\n"
-	       "  probing cluster flamegraph -- -o cluster.html -d 30s\n",
+	       "  probing cluster flamegraph -- -o cluster.html -d 30s\n"
+	       "  probing cluster flamegraph --hosts node[01-08]\n",
 };
 
 static int compare(const void *a, const void *b)
@@ -126,6 +135,12 @@ static int run(const struct argp *argp, int argc, char **argv, const char *const
 
 	cluster_options_init(&options.cluster);
 	cli_parse(argp, argc, argv, ARGP_IN_ORDER, &options);
+	if (options.cluster.hosts.n > 0) {
+		status = cluster_record_hosts(&options.cluster, options.first > 0 ? argv + options.first : NULL,
+					      defaults != NULL);
+		cluster_options_done(&options.cluster);
+		return status;
+	}
 	r = ranks_find(&options.cluster.selection, &ranks, &n, &n_hidden);
 	if (r < 0) {
 		status = cli_fail(cli_status(r), "the ranks cannot be listed: %s", strerror(-r));
@@ -134,8 +149,13 @@ static int run(const struct argp *argp, int argc, char **argv, const char *const
 	} else {
 		qsort(ranks, n, sizeof *ranks, compare);
 		pids = list_pids(ranks, n);
-		status = pids ? become_record(pids, options.first > 0 ? argv + options.first : NULL, defaults)
-			      : cli_fail(EXIT_FAILED, "not enough memory");
+		if (!pids)
+			status = cli_fail(EXIT_FAILED, "not enough memory");
+		else if (options.cluster.is_local)
+			status = cluster_record_for_another(pids, options.first > 0 ? argv + options.first : NULL,
+							    options.start_ns);
+		else
+			status = become_record(pids, options.first > 0 ? argv + options.first : NULL, defaults);
 	}
 	cluster_options_done(&options.cluster);
 	return status;
@@ -155,7 +175,7 @@ static int run_cluster_flamegraph(int argc, char **argv)
 
 const struct verb cluster_verb_record = {
 	.name = "record",
-	.summary = "record all ranks of this machine at once",
+	.summary = "record all ranks at once",
 	.argp = &argp_record,
 	.run = run_cluster_record,
 };
@@ -163,7 +183,7 @@ const struct verb cluster_verb_record = {
 const struct verb cluster_verb_flamegraph = {
 	.name = "flamegraph",
 	.aliases = "flame fg",
-	.summary = "draw a flame graph of all ranks of this machine",
+	.summary = "draw a flame graph of all ranks",
 	.argp = &argp_flamegraph,
 	.run = run_cluster_flamegraph,
 };

@@ -11,7 +11,7 @@
 
 const struct verb *const cluster_verbs[] = { &cluster_verb_backtrace,  &cluster_verb_nodes,  &cluster_verb_query,
 					     &cluster_verb_report,     &cluster_verb_attach, &cluster_verb_record,
-					     &cluster_verb_flamegraph, &cluster_verb_rows,   NULL };
+					     &cluster_verb_flamegraph, &cluster_verb_rows,   &cluster_verb_clock, NULL };
 
 struct options {
 	int first; /* index of the word that names the verb; 0: none */

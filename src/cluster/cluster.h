@@ -153,6 +153,27 @@ struct cluster_tree;
  */
 int cluster_write(const struct cluster *cluster, const char *version, const struct cluster_tree *tree, FILE *out);
 
+/* ---- Clocks ---- */
+
+/* A question for the time and its answer, in ns of CLOCK_REALTIME: ours before and after, theirs between. */
+struct clock_exchange {
+	int64_t asked_ns, theirs_ns, answered_ns;
+};
+
+/* error_ns: the offset is wrong by at most so much, however unequal the two ways were. */
+struct clock_offset {
+	int64_t offset_ns, error_ns; /* offset_ns: how much their clock is ahead of ours */
+};
+
+/*
+ * clock_offset_of - of the exchange with the shortest round trip: theirs is taken for the middle of it.
+ * Returns false if no exchange makes sense. Source: RFC 5905, section 8.
+ */
+bool clock_offset_of(const struct clock_exchange *exchanges, size_t n, struct clock_offset *ret);
+
+/* clock_parse - a time as other machines answer it: a decimal number alone. -EBADMSG. */
+int clock_parse(const char *text, int64_t *ret);
+
 /* ---- Many commands at once ---- */
 
 struct command {

@@ -314,6 +314,73 @@ class Recorded(t.Case):
         self.assertIn("[no rank]", t.probing("report", self.path("plain.db"), "--by", "rank", check=t.OK).stdout)
 
 
+# As ssh: hosts see the ranks of their own job, and one has a wrong clock.
+CLOCK_SSH = """#!/bin/sh
+host=$1 program=$2 verb=$4
+shift 4
+job=--job=$host
+[ $verb = clock ] && job=
+[ $host = 4012 ] || exec sh -c "$program cluster $verb $job $*"
+FAKETIME_DONT_FAKE_MONOTONIC=1 exec faketime -f +3s sh -c "$program cluster $verb $job $*"
+"""
+
+
+class RecordedHosts(t.Case):
+    """Two machines, of which one has a clock that is three seconds ahead; one that fails."""
+
+    @classmethod
+    def setUpClass(cls):
+        t.need_program("faketime")
+        cls.stack = contextlib.ExitStack()
+        cls.addClassCleanup(cls.stack.close)
+        for rank, port in enumerate((4011, 4012)):
+            environment = dict(os.environ, WORLD_SIZE="2", MASTER_PORT=str(port), RANK=str(rank), LOCAL_RANK="0")
+            cls.stack.enter_context(t.target([t.DEBIAN_PYTHON, os.path.join(t.FIXTURES, "ranks.py"), "--slow", "1"],
+                                             env=environment))
+        cls.folder = cls.stack.enter_context(tempfile.TemporaryDirectory(prefix="probing-test."))
+        ssh = os.path.join(cls.folder, "ssh")
+        with open(ssh, "w", encoding="utf-8") as file:
+            file.write(CLOCK_SSH)
+        os.chmod(ssh, 0o755)
+        cls.hosts = ("--hosts", "4011,4999,4012", "--ssh", ssh, "--remote-probing", t.BINARY)
+        cls.picture = os.path.join(cls.folder, "ranks.folded")
+        cls.recording = os.path.join(cls.folder, "ranks.db")
+        cls.said = t.probing("cluster", "flamegraph", *cls.hosts, "--", "--mode", "wall", "-d", "2", "--no-native", "-o",
+                             cls.picture, check=t.OK).stderr
+
+    def rows(self, sql):
+        return json.loads(t.probing("sql", self.recording, "-f", "json", sql, check=t.OK).stdout)
+
+    def test_the_wrong_clock_is_measured_and_said(self):
+        offsets = [row["clock_offset"] for row in self.rows("SELECT * FROM run JOIN process USING (pid) ORDER BY rank")]
+        self.assertAlmostEqual(0, offsets[0], delta=0.2)
+        self.assertAlmostEqual(3, offsets[1], delta=0.2)
+        self.assertTrue(all(0 < row["clock_error"] < 0.2 for row in self.rows("SELECT clock_error FROM run")))
+        self.assertRegex(self.said, r"the clock of 4012 is \d+\.\d+ ms ahead \(\+- \d+\.\d+ ms\): its times are corrected\n")
+        self.assertIn("probing: host 4999: no rank of the job 4999 runs here\n", self.said)
+
+    def test_both_recorded_at_the_same_time(self):
+        for column in "started", "ended":
+            low, high = self.rows("SELECT min(%s) AS low, max(%s) AS high FROM run" % (column, column))[0].values()
+            self.assertLess(high - low, 2)  # not three; a busy machine is slow to begin
+        spans = self.rows("SELECT rank, min(timestamp) AS first, max(timestamp) AS last FROM sample GROUP BY rank ORDER BY 1")
+        self.assertEqual([0, 1], [span["rank"] for span in spans])
+        self.assertGreater(min(span["last"] for span in spans), max(span["first"] for span in spans))
+
+    def test_the_picture_has_ranks_as_groups(self):
+        with open(self.picture, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        self.assertTrue(any(";rank 1;" in line and "compute" in line for line in lines), lines)
+        self.assertFalse(any(";rank 0;" in line and "compute" in line for line in lines), lines)
+
+    def test_an_older_recording_is_kept(self):
+        options = ("--", "--mode", "wall", "-d", "0.3", "--no-native", "-o", os.path.join(self.folder, "again.db"))
+        for _ in range(2):
+            t.probing("cluster", "record", *self.hosts, *options, check=t.OK)
+        self.assertEqual({"again.db", "again.db.old"}, {name for name in os.listdir(self.folder) if name.startswith("again")})
+        t.probing("cluster", "record", *self.hosts, "--", "-o", "picture.svg", check=t.USAGE)
+
+
 class Missing(t.Case):
     def test_a_killed_rank_is_missing(self):
         with job(3, 4002, world_size=4, first=1) as processes:

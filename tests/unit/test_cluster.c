@@ -22,6 +22,40 @@
 
 #define ENVIRONMENT(text) text, sizeof(text)
 
+static void the_shortest_exchange_tells_the_clock(void **state)
+{
+	/* Their clock is 1000 ahead. The ways of the first and the last one are unequal; ours was set during the second. */
+	static const struct clock_exchange exchanges[] = {
+		{ 0, 1900, 1000 }, { 5000, 6100, 4000 }, { 7000, 8050, 7100 }, { 9000, 10010, 9300 }
+	};
+	struct clock_offset offset = { 0 };
+
+	(void)state;
+	assert_true(clock_offset_of(exchanges, N_ELEMENTS(exchanges), &offset));
+	assert_int_equal(offset.offset_ns, 1000);
+	assert_int_equal(offset.error_ns, 51);
+	for (size_t i = 0; i < N_ELEMENTS(exchanges); i += i == 0 ? 2 : 1) {
+		assert_true(clock_offset_of(&exchanges[i], 1, &offset));
+		assert_true(llabs(offset.offset_ns - 1000) <= offset.error_ns);
+	}
+	assert_false(clock_offset_of(&exchanges[1], 1, &offset));
+	assert_false(clock_offset_of(exchanges, 0, &offset));
+}
+
+static void a_time_is_a_number_alone(void **state)
+{
+	int64_t time_ns;
+
+	(void)state;
+	assert_int_equal(clock_parse("1795729623162074300\n", &time_ns), 0);
+	assert_true(time_ns == INT64_C(1795729623162074300));
+	for (size_t i = 0; i < 7; i++)
+		assert_int_equal(clock_parse((const char *const[]){ "", "\n", "-1", "1 2", "1\n\n",
+								    "9999999999999999999", "11111111111111111111" }[i],
+					     &time_ns),
+				 -EBADMSG);
+}
+
 static void ranks_are_in_the_environment(void **state)
 {
 	struct rank_identity identity;
@@ -592,6 +626,8 @@ static void an_ignored_signal_ends_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_shortest_exchange_tells_the_clock),
+		cmocka_unit_test(a_time_is_a_number_alone),
 		cmocka_unit_test(ranks_are_in_the_environment),
 		cmocka_unit_test(what_is_no_rank_is_none),
 		cmocka_unit_test(the_odd_one_comes_first_and_ranks_are_ranges),
