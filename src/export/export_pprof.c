@@ -12,11 +12,11 @@
 
 #include "base/text.h"
 #include "base/util.h"
+#include "src/export/entries.h"
 #include "src/export/export.h"
-#include "src/export/fold.h"
 #include "src/export/gzip.h"
-#include "src/export/path.h"
 #include "src/export/pprof.h"
+#include "src/export/stacks.h"
 
 typedef Perftools__Profiles__Sample sample_message;
 typedef Perftools__Profiles__Label label_message;
@@ -24,24 +24,12 @@ typedef Perftools__Profiles__ValueType value_type;
 
 enum { MAX_VALUES = 2, MAX_LABELS = 8, NO_STACK = 0, REST = 1 };
 
-/* What samples of an entry have in common. */
-struct entry {
-	int32_t pid, tid, stack;
-	uint8_t verdict, state, gil, gc;
-	bool has_words; /* verdict, state, gil and gc are known */
-	uint64_t samples, weight;
-	const struct profile_thread *thread; /* NULL: unknown */
-};
-
 struct writing {
 	struct pprof pprof;
 	const struct profile *profile;
 	const struct export_options *options;
-	struct entry *entries;
-	size_t n_entries;
-	struct path path;
-	struct call_tree *tree; /* only if small nodes are dropped; otherwise NULL */
-	uint32_t *nodes;
+	struct entries entries;
+	struct stacks stacks;
 	uint64_t *locations;
 	size_t locations_allocated;
 	size_t n_values; /* 1: no weights */
@@ -50,148 +38,36 @@ struct writing {
 static void writing_done(struct writing *writing)
 {
 	pprof_done(&writing->pprof);
-	free(writing->entries);
-	path_done(&writing->path);
-	call_tree_free(writing->tree);
-	free(writing->nodes);
+	entries_done(&writing->entries);
+	stacks_done(&writing->stacks);
 	free(writing->locations);
-}
-
-/* ---- Equal samples ---- */
-
-static int compare_entries(const void *a, const void *b)
-{
-	const struct entry *left = a, *right = b;
-	int order;
-
-	if (left->pid != right->pid)
-		return left->pid < right->pid ? -1 : 1;
-	if (left->tid != right->tid)
-		return left->tid < right->tid ? -1 : 1;
-	if (left->stack != right->stack)
-		return left->stack < right->stack ? -1 : 1;
-	order = left->verdict - right->verdict;
-	order = order != 0 ? order : left->state - right->state;
-	order = order != 0 ? order : left->gil - right->gil;
-	return order != 0 ? order : left->gc - right->gc;
-}
-
-static void entries_of_samples(struct writing *writing)
-{
-	const struct profile *profile = writing->profile;
-
-	for (size_t i = 0; i < profile->n_samples; i++) {
-		const struct profile_sample *sample = &profile->samples[i];
-		const struct profile_thread *thread = &profile->threads[sample->thread];
-
-		writing->entries[i] = (struct entry){
-			thread->pid,     thread->tid,   sample->stack,
-			sample->verdict, sample->state, sample->gil,
-			sample->gc,      true,          profile_is_sampled(profile, sample->stack),
-			sample->weight,  thread
-		};
-	}
-	writing->n_entries = profile->n_samples;
-}
-
-/* Totals of a thread are adjacent. */
-static void entries_of_totals(struct writing *writing)
-{
-	const struct profile *profile = writing->profile;
-	const struct profile_thread *thread = NULL;
-
-	for (size_t i = 0; i < profile->n_totals; i++) {
-		const struct profile_total *total = &profile->totals[i];
-
-		if (!thread || thread->pid != total->pid || thread->tid != total->tid)
-			thread = profile_find_thread(profile, total->pid, total->tid);
-		writing->entries[i] = (struct entry){ .pid = total->pid,
-						      .tid = total->tid,
-						      .stack = total->stack,
-						      .samples = total->samples,
-						      .weight = total->weight,
-						      .thread = thread };
-	}
-	writing->n_entries = profile->n_totals;
-}
-
-static int collect_entries(struct writing *writing)
-{
-	size_t n = 0;
-
-	writing->entries = calloc(MAX(writing->profile->n_samples, writing->profile->n_totals) + 1,
-				  sizeof *writing->entries);
-	if (!writing->entries)
-		return -ENOMEM;
-	if (writing->profile->n_samples > 0)
-		entries_of_samples(writing);
-	else
-		entries_of_totals(writing);
-	qsort(writing->entries, writing->n_entries, sizeof *writing->entries, compare_entries);
-	for (size_t i = 0; i < writing->n_entries; i++) {
-		struct entry *entry = &writing->entries[i];
-
-		if (n > 0 && compare_entries(&writing->entries[n - 1], entry) == 0) {
-			writing->entries[n - 1].samples += entry->samples;
-			writing->entries[n - 1].weight += entry->weight;
-		} else {
-			writing->entries[n++] = *entry;
-		}
-	}
-	writing->n_entries = n;
-	return 0;
 }
 
 /* ---- Stacks ---- */
 
-/* Number of frames from here on that are inlined into each other, innermost first; always 1 if the path is inverted. */
-static unsigned count_inlined(const struct writing *writing, size_t at)
-{
-	const int32_t *frames = writing->path.frames;
-	unsigned n = 1;
-
-	/* frames[at] is the innermost; its caller precedes it. */
-	while (!writing->options->inverted && at >= n &&
-	       writing->profile->frames[frames[at - n + 1]].inlined_into == frames[at - n])
-		n++;
-	return n;
-}
-
-/* Shorten the path to its node if small nodes are dropped. @ret_rest: nothing remains. */
-static void cut_path(struct writing *writing, int32_t stack, bool *ret_rest)
-{
-	uint32_t node = writing->tree ? writing->nodes[stack + 1] : 0;
-
-	*ret_rest = false;
-	if (!writing->tree || node == 0)
-		return;
-	*ret_rest = node == writing->tree->rest;
-	if (writing->path.n > 0)
-		writing->path.n = MIN(writing->path.n, (size_t)writing->tree->nodes[node].depth);
-}
-
 static int put_locations(struct writing *writing, int32_t stack, size_t *ret)
 {
-	bool is_rest;
+	struct stacks *stacks = &writing->stacks;
+	const char *nowhere;
 	size_t n = 0;
 	int r;
 
-	r = path_read(&writing->path, writing->profile, writing->options, stack);
+	r = stacks_read(stacks, stack);
 	if (r < 0)
 		return r;
-	cut_path(writing, stack, &is_rest);
-	r = grow(&writing->locations, writing->path.n + 1, &writing->locations_allocated, sizeof *writing->locations);
+	r = grow(&writing->locations, stacks->path.n + 1, &writing->locations_allocated, sizeof *writing->locations);
 	if (r < 0)
 		return r;
-	if (is_rest || writing->path.n == 0) {
+	nowhere = stacks_nowhere(stacks);
+	if (nowhere) {
 		*ret = 1;
-		return pprof_nowhere(&writing->pprof, is_rest ? "[rest]" : profile_nothing(writing->profile),
-				     is_rest ? REST : NO_STACK, &writing->locations[0]);
+		return pprof_nowhere(&writing->pprof, nowhere, stacks->is_rest ? REST : NO_STACK,
+				     &writing->locations[0]);
 	}
-	for (size_t at = writing->path.n; r == 0 && at > 0;) {
-		unsigned n_inlined = count_inlined(writing, at - 1);
+	for (size_t at = stacks->path.n; r == 0 && at > 0;) {
+		unsigned n_inlined = stacks_count_inlined(stacks, at - 1);
 
-		r = pprof_location(&writing->pprof, writing->path.frames[at - 1], n_inlined, &writing->locations[n++]);
+		r = pprof_location(&writing->pprof, stacks->path.frames[at - 1], n_inlined, &writing->locations[n++]);
 		at -= n_inlined;
 	}
 	*ret = n;
@@ -319,16 +195,13 @@ static int write_pieces(struct writing *writing)
 {
 	int r;
 
-	if (writing->options->min_share > 0) {
-		r = fold_stacks(writing->profile, writing->options, &writing->tree, &writing->nodes);
-		if (r < 0)
-			return r;
-	}
-	r = collect_entries(writing);
+	r = stacks_init(writing->profile, writing->options, &writing->stacks);
+	if (r == 0)
+		r = entries_init(writing->profile, &writing->entries);
 	if (r == 0)
 		r = put_head(writing);
-	for (size_t i = 0; r == 0 && i < writing->n_entries; i++)
-		r = put_entry(writing, &writing->entries[i]);
+	for (size_t i = 0; r == 0 && i < writing->entries.n; i++)
+		r = put_entry(writing, &writing->entries.items[i]);
 	return r;
 }
 

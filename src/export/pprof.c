@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pprof.c - see pprof.h.
- *
- * Addresses are those of the ELF file, as in the recording, so every mapping begins at 0. Several of them
- * overlap then; readers use a location's mapping, not the reverse.
- */
+/* pprof.c - see pprof.h. */
 #include "src/export/pprof.h"
 
 #include <errno.h>
@@ -21,14 +17,11 @@ enum { MAX_LINES = 64 }; /* bits of locations_written; deeper inlining means a d
 
 int pprof_put(struct pprof *pprof, const pprof_piece *piece)
 {
-	size_t n = perftools__profiles__profile__get_packed_size(piece);
-	int r;
+	int r = packer_pack(&pprof->packer, &piece->base);
 
-	r = grow(&pprof->packed, n, &pprof->packed_allocated, 1);
 	if (r < 0)
 		return r;
-	perftools__profiles__profile__pack(piece, pprof->packed);
-	fwrite(pprof->packed, 1, n, pprof->out);
+	fwrite(pprof->packer.bytes, 1, pprof->packer.n, pprof->out);
 	return 0;
 }
 
@@ -53,33 +46,10 @@ int pprof_string(struct pprof *pprof, const char *text, int64_t *ret)
 
 /* ---- Mappings ---- */
 
-static int add_mapping(struct pprof *pprof, const struct profile_frame *frame, uint32_t *ret)
-{
-	struct pprof_mapping *mapping = NULL;
-	size_t i;
-	int r;
-
-	for (i = 0; i < pprof->n_mappings; i++)
-		if (pprof->mappings[i].path == frame->module && pprof->mappings[i].build_id == frame->build_id)
-			break;
-	if (i == pprof->n_mappings) {
-		r = grow(&pprof->mappings, i, &pprof->mappings_allocated, sizeof *pprof->mappings);
-		if (r < 0)
-			return r;
-		pprof->mappings[pprof->n_mappings++] = (struct pprof_mapping){ .path = frame->module,
-									       .build_id = frame->build_id };
-	}
-	mapping = &pprof->mappings[i];
-	if (frame->has_address)
-		mapping->end = MAX(mapping->end, frame->address + 1);
-	*ret = (uint32_t)i + 1;
-	return 0;
-}
-
 static int put_mappings(struct pprof *pprof)
 {
-	for (size_t i = 0; i < pprof->n_mappings; i++) {
-		const struct pprof_mapping *it = &pprof->mappings[i];
+	for (size_t i = 0; i < pprof->mappings.n; i++) {
+		const struct image *it = &pprof->mappings.items[i];
 		mapping_message mapping = PERFTOOLS__PROFILES__MAPPING__INIT, *mappings = &mapping;
 		int r;
 
@@ -96,21 +66,6 @@ static int put_mappings(struct pprof *pprof)
 			return r;
 	}
 	return 0;
-}
-
-static int find_mappings(struct pprof *pprof)
-{
-	const struct profile *profile = pprof->profile;
-
-	for (size_t i = 0; i < profile->n_frames; i++) {
-		int r = profile->frames[i].kind == FRAME_NATIVE && profile->frames[i].module
-				? add_mapping(pprof, &profile->frames[i], &pprof->mapping_of_frame[i])
-				: 0;
-
-		if (r < 0)
-			return r;
-	}
-	return put_mappings(pprof);
 }
 
 /* ---- Functions and locations ---- */
@@ -209,7 +164,7 @@ static int put_location(struct pprof *pprof, int32_t frame, unsigned n, uint64_t
 	}
 	location.id = id;
 	location.line = line_list;
-	location.mapping_id = pprof->mapping_of_frame[frame];
+	location.mapping_id = pprof->mappings.of_frame[frame];
 	if (pprof->profile->frames[frame].has_address)
 		location.address = pprof->profile->frames[frame].address;
 	return pprof_put(pprof, &PPROF_PIECE(.n_location = 1, .location = &locations));
@@ -255,19 +210,18 @@ int pprof_open(const struct profile *profile, FILE *out, struct pprof *ret)
 	int64_t empty;
 	int r;
 
-	pprof.mapping_of_frame = calloc(profile->n_frames + 1, sizeof *pprof.mapping_of_frame);
 	pprof.function_of_frame = calloc(profile->n_frames + 1, sizeof *pprof.function_of_frame);
 	pprof.locations_written = calloc(profile->n_frames + 1, sizeof *pprof.locations_written);
 	pprof.functions_written = calloc(profile->n_frames + 1 + PPROF_MAX_NOWHERE, sizeof *pprof.functions_written);
-	r = pprof.mapping_of_frame && pprof.function_of_frame && pprof.locations_written && pprof.functions_written
-		    ? 0
-		    : -ENOMEM;
+	r = pprof.function_of_frame && pprof.locations_written && pprof.functions_written ? 0 : -ENOMEM;
 	if (r == 0)
 		r = pprof_string(&pprof, "", &empty); /* the first string must be empty */
 	if (r == 0)
 		r = find_functions(&pprof);
 	if (r == 0)
-		r = find_mappings(&pprof);
+		r = images_init(profile, &pprof.mappings);
+	if (r == 0)
+		r = put_mappings(&pprof);
 	if (r < 0)
 		pprof_done(&pprof);
 	else
@@ -278,9 +232,8 @@ int pprof_open(const struct profile *profile, FILE *out, struct pprof *ret)
 void pprof_done(struct pprof *pprof)
 {
 	names_done(&pprof->strings);
-	free(pprof->packed);
-	free(pprof->mappings);
-	free(pprof->mapping_of_frame);
+	packer_done(&pprof->packer);
+	images_done(&pprof->mappings);
 	free(pprof->function_of_frame);
 	free(pprof->locations_written);
 	free(pprof->functions_written);

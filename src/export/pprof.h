@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* pprof.h - the tables of a pprof file: strings, mappings, functions, locations. Private to export_pprof.c.
  *
- * A message is the sum of its pieces: fields may be written in any order, one at a time, and a repeated one continues
- * (Protocol Buffers, Encoding, "Last One Wins"). So each entry is packed and written separately.
+ * Each entry of a table is packed and written separately (packer.h).
  * Source of the schema: profile.proto of github.com/google/pprof.
  */
 #ifndef PROBING_EXPORT_PPROF_H
@@ -15,7 +14,9 @@
 
 #include <profile.pb-c.h> /* generated from pprof's schema */
 
+#include "src/export/images.h"
 #include "src/export/names.h"
+#include "src/export/packer.h"
 #include "src/profile/profile.h"
 
 typedef Perftools__Profiles__Profile pprof_piece;
@@ -25,15 +26,9 @@ typedef Perftools__Profiles__Profile pprof_piece;
 struct pprof {
 	FILE *out;
 	const struct profile *profile;
-	uint8_t *packed; /* the current piece */
-	size_t packed_allocated;
+	struct packer packer; /* the current piece */
 	struct names strings;
-	struct pprof_mapping {
-		const char *path, *build_id; /* the profile's */
-		uint64_t end;
-	} * mappings; /* their ids are index + 1 */
-	size_t n_mappings, mappings_allocated;
-	uint32_t *mapping_of_frame;  /* ids; 0: none */
+	struct images mappings;      /* their ids are index + 1 */
 	uint32_t *function_of_frame; /* ids: 1 + the first frame of that function */
 	uint64_t *locations_written; /* by frame: bit n - 1: with n of its functions */
 	bool *functions_written;     /* by function's id */
