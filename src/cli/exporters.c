@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/path.h"
 #include "base/util.h"
@@ -80,8 +81,10 @@ int exporters_check(const struct exporter *exporter)
 static int put(const void *data, FILE *out)
 {
 	const struct exporting *exporting = data;
+	struct export_options options = *exporting->options;
 
-	return exporting->exporter->write(exporting->profile, exporting->options, out);
+	options.compress = strcasecmp(exporters_ending(exporting->out), ".gz") == 0;
+	return exporting->exporter->write(exporting->profile, &options, out);
 }
 
 static int fail(const void *data, int error)

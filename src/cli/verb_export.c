@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <sqlite3.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -25,7 +26,7 @@
 #include "src/profile/profile.h"
 #include "src/store/store.h"
 
-enum { KEY_TO = 0x200, KEY_TITLE };
+enum { KEY_TO = 0x200, KEY_TITLE, KEY_SERVICE };
 
 struct options {
 	const char *recording;
@@ -45,6 +46,8 @@ static const struct argp_option option_list[] = {
 	VIEW_OPTION_ROWS,
 	VIEW_TREE_ROWS,
 	{ "title", KEY_TITLE, "TEXT", 0, "Set the title (default: the command and the active filters)", 0 },
+	{ "service", KEY_SERVICE, "NAME", 0,
+	  "Set service.name of otlp (default: OTEL_SERVICE_NAME, or the program's name)", 0 },
 	PAGE_SOURCES_OPTION_ROWS,
 	{ 0 },
 };
@@ -59,6 +62,8 @@ static void check(struct argp_state *state, struct options *options)
 		argp_error(state,
 			   "%s copies all of a recording: leave the options out that choose a part of its stacks",
 			   options->exporter->name);
+	else if (options->export.service && strcmp(options->exporter->name, "otlp") != 0)
+		argp_error(state, "--service is for otlp: %s has no service", options->exporter->name);
 	else if (options->exporter->copy && options->place.out && strcmp(options->place.out, "-") == 0)
 		argp_error(state, "%s writes an SQLite file: give its name with -o", options->exporter->name);
 }
@@ -74,6 +79,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case KEY_TITLE:
 		options->export.title = argument;
+		return 0;
+	case KEY_SERVICE:
+		options->export.service = argument;
 		return 0;
 	case ARGP_KEY_ARG:
 		cli_parse_recording(state, argument, &options->recording);
@@ -227,6 +235,10 @@ static int run_export(int argc, char **argv)
 	cli_parse(&argp, argc, argv, 0, &options);
 	if (!options.recording)
 		options.recording = cli_default_recording();
+	if (!options.export.service)
+		options.export.service = getenv("OTEL_SERVICE_NAME");
+	if (options.export.service && !*options.export.service)
+		options.export.service = NULL;
 	options.is_named = options.place.out != NULL;
 	if (!options.is_named)
 		options.place.out = out = default_out(options.recording, options.exporter);

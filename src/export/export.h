@@ -20,6 +20,8 @@ struct export_options {
 	bool inverted;         /* bottom-up: leaves at the root */
 	double min_share;      /* 0..1: omit nodes with a smaller share; their time counts for their caller */
 	const char *title;     /* NULL: none */
+	const char *service;   /* otlp alone: service.name; NULL: the recorded program's name */
+	bool compress;         /* otlp alone: as a gzip file */
 	const char *sources;   /* html alone: the JSON of report_annotate(); NULL: none */
 	/* Of those that copy: called now and then with rows done; false ends it with -ECANCELED. May be NULL. */
 	bool (*keep_going)(void *data, uint64_t n);

@@ -73,7 +73,7 @@ struct __attribute__((packed, aligned(4))) profile_sample {
 struct profile_run {
 	uint64_t started_ns, ended_ns; /* CLOCK_REALTIME; ended_ns 0: it continues, or was killed */
 	int32_t pid;
-	const char *command, *mode, *python, *probing;
+	const char *command, *mode, *python, *probing, *host;
 	double hz;
 };
 

@@ -35,7 +35,7 @@ static const struct {
 	const char *sql;
 	int (*load)(struct loader *loader);
 } passes[] = {
-	{ "SELECT started, ended, pid, command, mode, python, probing, hz FROM run", load_run },
+	{ "SELECT started, ended, pid, command, mode, python, probing, hz, host FROM run", load_run },
 	{ "SELECT module, path, build_id FROM module ORDER BY module", load_module },
 	{ "SELECT function, name, role, file, module, symbol, first_line FROM function ORDER BY function",
 	  load_function },

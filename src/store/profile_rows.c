@@ -399,6 +399,8 @@ int load_run(struct loader *loader)
 	if (r == 0)
 		r = row_string(loader, 6, &run->probing);
 	run->hz = sqlite3_column_double(loader->row, 7);
+	if (r == 0)
+		r = row_string(loader, 8, &run->host);
 	return r;
 }
 

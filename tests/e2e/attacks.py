@@ -201,7 +201,7 @@ VERBS = dict(FEW_VERBS, **{
     "flamegraph": (("flamegraph", "-o", "out.svg"), ()),
     "check": (("check", "--baseline", "OTHER"), ()),
     **{"export " + form: (export(form), ()) for form in
-       ("folded", "svg", "pprof", "speedscope", "chrome", "html", "callgrind", "gecko", "pstats")},
+       ("folded", "svg", "pprof", "otlp", "speedscope", "chrome", "html", "callgrind", "gecko", "pstats")},
 })
 
 

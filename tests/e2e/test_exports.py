@@ -29,6 +29,7 @@ SAME_FOR_ALL_USERS = True
 READERS = os.path.abspath(os.environ.get("PROBING_READERS") or os.path.join(
     os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "probing", "readers"))
 SCRIPTS = os.path.join(t.ROOT, "tests", "readers")
+DEBIANS_PYTHON = "/usr/bin/python3"
 BROWSER = ["--headless", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
            "--disable-component-update", "--disable-sync", "--window-size=1300,4000", "--virtual-time-budget=20000",
            "--dump-dom"]
@@ -47,6 +48,18 @@ def node(script, *arguments):
     if done.returncode != 0:
         raise AssertionError(done.stdout + done.stderr)
     return done.stdout
+
+
+def read_otlp(path):
+    """An OTLP file's resource, and its profiles by their type, read by Google's protobuf."""
+    if subprocess.run([DEBIANS_PYTHON, "-c", "import google.protobuf"], capture_output=True, check=False).returncode != 0:
+        raise unittest.SkipTest("Debian's python3-protobuf is not installed")
+    done = subprocess.run([DEBIANS_PYTHON, os.path.join(SCRIPTS, "read_otlp.py"), path], capture_output=True, text=True,
+                          timeout=60, check=False)
+    if done.returncode != 0:
+        raise AssertionError(done.stdout + done.stderr)
+    (found,) = json.loads(done.stdout)
+    return found["resource"], {tuple(profile["type"]): profile for profile in found["profiles"]}
 
 
 def browser():
@@ -210,6 +223,80 @@ class Exports(t.RecordedCase):
             raise unittest.SkipTest("neither pprof nor go is installed")
         done = subprocess.run([*tool, "-top", "-cum", "-nodecount=100000", "-unit=ns", self.export("pprof")], capture_output=True, text=True, check=True)
         self.assertIn("edit_distance", done.stdout)
+
+    # ---- OTLP ----
+
+    def otlp(self, *options, ending="otlp"):
+        """The resource, and its profiles by type; read_otlp.py checks all rules of the format."""
+        return read_otlp(self.export_to("out." + ending, *options))
+
+    def export_to(self, out, *options):
+        probing("export", "-o", out, *options, check=t.OK)
+        return os.path.abspath(out)
+
+    def test_otlp(self):
+        """Each function weighs what the tables say, and so do samples."""
+        _, profiles = self.otlp()
+        name = {"offcpu": "off_cpu"}.get(self.MODE, self.MODE)
+        self.assertEqual({(name, "nanoseconds"), ("samples", "count")}, set(profiles))
+        for (kind, truth) in ((name, self.truth.functions), ("samples", self.truth.samples)):
+            found, labels = collections.Counter(), t.labels_of("probing.db")
+            samples = profiles[kind, "count" if kind == "samples" else "nanoseconds"]["samples"]
+            for sample in samples:
+                for function in {"%s (%s)" % (line["name"], labels[line["file"]]) for place in sample["places"]
+                                 if place["type"] == "cpython" for line in place["inlined"]}:
+                    found[function] += sum(sample["values"])
+            for function, value in truth.items():
+                self.assertEqual(value, found[function], (kind, function))
+        self.assertEqual(self.truth.weight, sum(sum(sample["values"]) for sample in profiles[name, "nanoseconds"]["samples"]))
+
+    def test_otlp_samples_have_times_and_attributes(self):
+        """Those of the table sample, one by one."""
+        profile = next(iter(self.otlp()[1].values()))
+        found, wanted = [], []
+        for sample in profile["samples"]:
+            it = sample["attributes"]
+            key = it["process.pid"], it["thread.id"], it["thread.name"], it.get("probing.verdict"), it.get("probing.state"), \
+                it.get("probing.gil")
+            found += [(time / 1e9, *key, value) for time, value in zip(sample["times"], sample["values"])]
+        sql = ("SELECT pid, tid, (SELECT name FROM thread WHERE thread.pid = sample.pid AND thread.tid = sample.tid) AS name,"
+               " verdict, state, gil, timestamp, weight FROM sample")
+        for row in json.loads(probing("sql", "probing.db", sql, "--format", "json", check=t.OK).stdout):
+            gil = None if row["gil"] is None else bool(row["gil"])
+            wanted.append((row["timestamp"], row["pid"], row["tid"], row["name"], row["verdict"], row["state"], gil, row["weight"]))
+        self.assertTrue(wanted)
+        self.assertEqual(len(wanted), len(found))
+        order = lambda row: (row[2], row[0], repr(row))
+        for one, other in zip(sorted(wanted, key=order), sorted(found, key=order)):
+            self.assertAlmostEqual(one[0], other[0], delta=1e-6)
+            self.assertEqual(one[1:], other[1:])
+
+    def test_otlp_places(self):
+        """Native places have a module with a build id, and a type of frame."""
+        with t.contextlib.closing(sqlite3.connect("probing.db")) as db:
+            build_ids = dict(db.execute("SELECT path, build_id FROM module"))
+        places = [place for sample in next(iter(self.otlp()[1].values()))["samples"] for place in sample["places"]]
+        native = [place for place in places if place["type"] == "native" and place["module"]]
+        self.assertTrue(native)
+        for place in native:
+            self.assertEqual(build_ids[place["module"]] or "", place["buildId"])
+        self.assertLessEqual({place["type"] for place in places}, {"cpython", "native", "kernel", None})
+        self.assertTrue(any(line["line"] > 0 and line["start"] > 0 for place in places for line in place["inlined"]))
+
+    def test_otlp_resource(self):
+        resource, _ = self.otlp("--min-share", "2", ending="otlp.gz")
+        with open("out.otlp.gz", "rb") as file:
+            self.assertEqual(b"\x1f\x8b", file.read(2))
+        with t.contextlib.closing(sqlite3.connect("probing.db")) as db:
+            host, pid, command, python = db.execute("SELECT host, pid, command, python FROM run").fetchone()
+        self.assertEqual({"service.name": "demo.py", "host.name": host, "process.pid": pid, "process.command_line": command,
+                          "process.executable.name": os.path.basename(command.split()[0]), "process.runtime.name": "cpython",
+                          "process.runtime.version": python}, resource)
+        self.assertEqual("trainer", self.otlp("--service", "trainer")[0]["service.name"])
+        os.environ["OTEL_SERVICE_NAME"] = "from outside"
+        self.addCleanup(os.environ.pop, "OTEL_SERVICE_NAME")
+        self.assertEqual("from outside", self.otlp()[0]["service.name"])
+        self.assertIn("--service is for otlp", probing("export", "--to", "pprof", "--service", "x", check=t.USAGE).stderr)
 
     # ---- speedscope ----
 
@@ -437,14 +524,14 @@ class Exports(t.RecordedCase):
         self.assertTrue(all(weight >= 0.0999 * self.truth.weight for weight in found.values()), found)
 
     def test_same_bytes_again(self):
-        for to in ("speedscope", "pprof", "chrome", "gecko"):
+        for to in ("speedscope", "pprof", "otlp", "chrome", "gecko"):
             with open(self.export(to), "rb") as one:
                 first = one.read()
             with open(self.export(to), "rb") as other:
                 self.assertEqual(first, other.read())
 
     def test_endings(self):
-        for ending in ("speedscope.json", "pb.gz", "trace.json", "gecko.json"):
+        for ending in ("speedscope.json", "pb.gz", "otlp", "otlp.gz", "trace.json", "gecko.json"):
             probing("flamegraph", "-o", "out." + ending, check=t.OK)
             self.assertGreater(os.path.getsize("out." + ending), 100)
 

@@ -8,11 +8,13 @@ import collections
 import gzip
 import json
 import marshal
+import os
 import re
 import unittest
 import xml.etree.ElementTree
 
 import probing_test as t
+import test_exports
 from probing_test import fixture_command, probing
 from test_flamegraph import SVG, read_folded
 
@@ -359,6 +361,14 @@ class Everywhere(t.Case):
     def test_pprof(self):
         self.assertSame(self.by_weight, read_pprof(self.export("pprof"), 1), "pprof")
         self.assertSame(self.by_count, read_pprof(self.export("pprof"), 0), "pprof, samples")
+
+    def test_otlp(self):
+        probing("export", "-o", "out.otlp", check=t.OK)
+        _, profiles = test_exports.read_otlp(os.path.abspath("out.otlp"))
+        sums = {key: sum(sum(sample["values"]) for sample in profile["samples"]) for key, profile in profiles.items()}
+        self.assertEqual(self.by_count.all, sums.pop(("samples", "count")))
+        ((unit, weight),) = [(key[1], value) for key, value in sums.items()]
+        self.assertEqual(("nanoseconds" if self.TIME_UNIT else "count", self.by_weight.all), (unit, weight))
 
     def test_callgrind(self):
         text = self.text("callgrind")

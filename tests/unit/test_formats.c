@@ -423,6 +423,38 @@ static void test_pprof_is_a_gzip_file(void **state)
 	inflateEnd(&stream);
 }
 
+/* Two requests with the same bytes; the second one compressed. Sums alone have no times, hostile names are valid UTF-8. */
+static void test_otlp(void **state)
+{
+	static const struct export_options compressed = { .compress = true };
+	CLEANUP(made_done) struct made_profile sums = {}, hostile = {};
+	CLEANUP(freep) char *bytes = NULL, *again = NULL, *packed = NULL, *few = NULL;
+	static unsigned char message[1 << 16];
+	z_stream stream = { 0 };
+	size_t n_bytes, n_again, n_packed, n_few;
+
+	(void)state;
+	made_hostile(&hostile);
+	bytes = export_bytes("otlp", &hostile.profile, &plain, &n_bytes);
+	again = export_bytes("otlp", &hostile.profile, &plain, &n_again);
+	packed = export_bytes("otlp", &hostile.profile, &compressed, &n_packed);
+	assert_int_equal(n_bytes, n_again);
+	assert_memory_equal(bytes, again, n_bytes);
+	assert_int_equal(inflateInit2(&stream, 15 + 16), Z_OK);
+	stream.next_in = (unsigned char *)packed;
+	stream.avail_in = (unsigned)n_packed;
+	stream.next_out = message;
+	stream.avail_out = sizeof message;
+	assert_int_equal(inflate(&stream, Z_FINISH), Z_STREAM_END);
+	assert_int_equal(stream.total_out, n_bytes);
+	assert_memory_equal(message, bytes, n_bytes);
+	inflateEnd(&stream);
+	made_training(&sums);
+	few = export_bytes("otlp", &sums.profile, &plain, &n_few);
+	assert_int_equal(few[0], 1 << 3 | 2); /* resource_profiles */
+	assert_true(n_few > 100);
+}
+
 static void test_empty(void **state)
 {
 	static const struct profile empty = {};
@@ -458,6 +490,7 @@ int main(void)
 		cmocka_unit_test(test_min_share),
 		cmocka_unit_test(test_hostile_json),
 		cmocka_unit_test(test_pprof_is_a_gzip_file),
+		cmocka_unit_test(test_otlp),
 		cmocka_unit_test(test_empty),
 	};
 
