@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Times of torch's modules, optimizers and data loaders, as rows of the ring torch_trace: docs/torch.md.
 
-Global hooks of torch.nn.Module see each forward pass. The backward pass of a module begins when the gradient of its output
+Global hooks of torch.nn.Module see each forward pass. They are the agent's (src/agent/torch.c); what is rare is here. The backward pass of a module begins when the gradient of its output
 is there (a hook before that node of the graph), and ends when the last of its nodes has run that leads to its input (a hook
 after that). Steps end with an optimizer's step. In a step that is not sampled the hooks are not registered.
 
 Nothing here raises into the training: the first exception ends tracing, with one line on stderr. Hooks belong to torch's
 global lists and to nodes of a graph, never to a module or a tensor: copies and pickles do not contain them.
 """
-import itertools
 import os
 import sys
 import threading
@@ -19,7 +18,6 @@ from probing import _comm, _inside, _rows
 from probing._inside import Refused
 
 ROWS = 20000
-MAX_NODES = 4096  # that are looked at for the end of one module's backward pass
 MAX_TREES = 1000  # searches for names of modules that came later
 MAX_PENDING = 100000  # rows whose time the GPU does not know yet
 COLUMNS = {"step": int, "seq": int, "module": str, "stage": str, "allocated": float, "max_allocated": float, "cached": float,
@@ -126,64 +124,26 @@ def _hash(number):
 
 class Known(object):
     """A module, by its name in its model."""
-    __slots__ = ("ref", "name", "kind", "is_root", "number", "end", "prefix")
+    __slots__ = ("ref", "name", "kind", "is_root", "number", "prefix")
 
     def __init__(self, ref, name, kind, is_root, number):
         self.ref, self.name, self.kind, self.is_root, self.number = ref, name, kind, is_root, number
         self.prefix = ""  # of a root: what its modules' names begin with, where another model has the same names
-        self.end = None  # where its one last node is: (type of the output's node, indexes of the way, type of that node)
-
-
-class Call(object):
-    """One forward pass of a module, and its backward pass. It refers to no node: a node's hook refers to it."""
-    __slots__ = ("known", "module", "began", "seq", "inputs", "first", "index", "event",
-                 "n_ends", "waits_for", "backward_began", "backward_event", "backward_seq", "same_start", "same_end")
-
-    def __init__(self, known, module, seq, first):
-        self.known, self.module, self.seq, self.first = known, module, seq, first
-        self.inputs = self.event = None
-        self.index = -1
 
 
 class Local(threading.local):
-    """Of a thread: the calls that it is in, and the graph of its outermost one."""
+    """Of a thread: its number, and the optimizers that step. The agent puts the calls that it is in here, as `state`."""
 
     def __init__(self):
         self.tid = _rows.get_native_id()
-        self.stack = []
-        self.owners = {}   # node: the innermost call whose output it made
-        self.entries = {}  # index of a call: nodes of its inputs
-        self.n_calls = 0
         self.optimizers = []
-        self.dummy = None
-
-    def clear(self):
-        del self.stack[:]
-        if self.owners or self.entries:
-            self.owners, self.entries = {}, {}
-        self.n_calls = 0
 
 
-class Graph(object):
-    """Hooks on autograd nodes of this torch."""
-
-    def __init__(self, torch):
-        with torch.inference_mode(False), torch.enable_grad():
-            node = torch.zeros(1, requires_grad=True, device="cpu").view(1).grad_fn
-        self.torch = torch
-        self.accumulate = type(node.next_functions[0][0])
-        self.before = self.before_new if hasattr(node, "register_prehook") else self.before_old
-
-    def before_new(self, local, node, hook):
-        node.register_prehook(hook)
-
-    def before_old(self, local, node, hook):
-        """Before 2.0 a node takes such hooks only from a tensor, which is one of ours here: the program's keeps none."""
-        if local.dummy is None:
-            local.dummy = self.torch.empty(0, device="cpu")
-        local.dummy._backward_hooks = {0: hook}
-        node._register_hook_dict(local.dummy)
-        local.dummy._backward_hooks = None
+def builtins():
+    """Of src/agent/torch.h."""
+    if _rows._rings is None or len(_rows._rings) < 3 or _rows._rings[2] is None:
+        raise Refused("this agent, or this Python, lacks what it needs to trace torch")
+    return _rows._rings[2]
 
 
 _WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "FullyShardedDataParallel": "module",
@@ -219,7 +179,7 @@ class Trace(object):
         self.table = _rows.ExternalTable.get_or_create("torch_trace", COLUMNS, rows=ROWS,
                                                        text_bytes={"module": 96, "stage": 8, "operation_name": 40})
         self.variables = None
-        self.local, self.lock, self.graph = Local(), threading.Lock(), Graph(torch)
+        self.local, self.lock = Local(), threading.Lock()
         self.known, self.n_trees = {}, 0
         self.handles, self.mode = [], None
         self.is_wanted = self.has_passed_one = False
@@ -230,11 +190,9 @@ class Trace(object):
         self.rank = self.lost = 0
         self.is_on = False
         self.undo = []
-        self.cuda = None
-        self.new_seq = itertools.count().__next__
+        self.cuda = self.append = None
         self.step_began = time.perf_counter()
         self.call_code = torch.nn.Module._call_impl.__code__
-        self.is_tracing = getattr(torch._C, "_get_tracing_state", lambda: None)
         self.is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None) or \
             getattr(torch._utils, "is_compiling", None)  # torch 2.0
         self.make_hooks()
@@ -245,17 +203,18 @@ class Trace(object):
 
     # -- what ends it --
 
-    def fail(self):
-        """An exception of ours: say it once, and trace no more. Called where it is handled."""
-        error = sys.exc_info()
+    def fail(self, error=None, where=None):
+        """An exception of ours: say it once, and trace no more. Called where it is handled, or by the agent, with it."""
+        if error is None:
+            _, error, where = sys.exc_info()
         if not self.is_on:
             return
         self.stop()
-        where = error[2]
         while where is not None and where.tb_next is not None:
             where = where.tb_next
-        _say("tracing of torch has stopped, the program continues: %s: %s (%s:%d)" % (
-            error[0].__name__, error[1], os.path.basename(where.tb_frame.f_code.co_filename), where.tb_lineno))
+        place = "src/agent/torch.c" if where is None else "%s:%d" % (
+            os.path.basename(where.tb_frame.f_code.co_filename), where.tb_lineno)
+        _say("tracing of torch has stopped, the program continues: %s: %s (%s)" % (type(error).__name__, error, place))
 
     def know_thread(self):
         """In a forked child, whose only thread has another number."""
@@ -264,13 +223,25 @@ class Trace(object):
     # -- hooks of modules --
 
     def make_hooks(self):
-        """The hooks, as closures: what they use most is local to them."""
-        torch, graph, local, known = self.torch, self.graph, self.local, self.known
-        Tensor, clock = torch.Tensor, time.perf_counter
-        is_grad_enabled, is_tracing = torch.is_grad_enabled, self.is_tracing
-        is_compiling = self.is_compiling
-        accumulate = graph.accumulate
-        trace = self
+        """The hooks of modules: the agent's (src/agent/torch.c), which set those of the graph's nodes."""
+        torch, known = self.torch, self.known
+        is_grad_enabled, is_compiling = torch.is_grad_enabled, self.is_compiling
+        self.agent = agent = builtins()
+        with torch.inference_mode(False), torch.enable_grad():
+            node = torch.zeros(1, requires_grad=True, device="cpu").view(1).grad_fn
+        has_prehooks = hasattr(node, "register_prehook")  # since torch 2.0
+        agent["begin"](self, self.local, is_grad_enabled, getattr(torch._C, "_get_tracing_state", lambda: None), torch.Tensor,
+                       type(node.next_functions[0][0]), None if has_prehooks else lambda: torch.empty(0, device="cpu"))
+        self.new_seq = agent["sequence"]
+        enter, leave = agent["enter"], agent["leave"]
+        if is_compiling is not None:  # code that is compiled must not contain them
+            def enter(module, inputs, enter=enter):
+                if not is_compiling():
+                    enter(module, inputs)
+
+            def leave(module, inputs, output, leave=leave):
+                if not is_compiling():
+                    leave(module, inputs, output)
 
         def glance(module, inputs):
             """In a step that is not sampled: the first module tells whether this is the training or an inference."""
@@ -278,249 +249,17 @@ class Trace(object):
                 return
             try:
                 if is_grad_enabled():
-                    trace.switch("none")
+                    self.switch("none")
                     return
                 one = known.get(id(module))
                 if one is None or one.ref() is not module:
-                    one = trace.identify(module)
-                if one is not None and one.is_root and trace.takes_this_inference():
+                    one = self.identify(module)
+                if one is not None and one.is_root and self.takes_this_inference():
                     enter(module, inputs)
             except Exception:
-                trace.fail()
-
-        def enter(module, inputs):
-            if is_compiling is not None and is_compiling():
-                return
-            try:
-                one = known.get(id(module))
-                if one is None or one.ref() is not module:
-                    one = trace.identify(module)
-                    if one is None:
-                        return
-                stack = local.stack
-                grad = is_grad_enabled()
-                if not stack:
-                    if not trace.begin_outermost(grad):
-                        return
-                elif one.is_root and trace.is_outermost():
-                    local.clear()
-                if is_tracing() is not None:
-                    return
-                if trace.layer_rate < 1 and _hash(one.number ^ trace.step << 20) >= trace.layer_rate:
-                    return
-                call = Call(one, module, trace.new_seq(), local.n_calls)
-                if grad and trace.backward:
-                    call.inputs = [t.grad_fn for t in inputs if isinstance(t, Tensor)]
-                stack.append(call)
-                if trace.cuda is not None:
-                    trace.cuda.begin(call)
-                call.began = clock()
-            except Exception:
-                trace.fail()
-
-        def leave(module, inputs, output):
-            if is_compiling is not None and is_compiling():
-                return
-            now = clock()
-            try:
-                stack = local.stack
-                if not stack:
-                    return
-                call = stack.pop()
-                if call.module is not module:
-                    call = trace.find_call(stack, call, module)
-                    if call is None:
-                        return
-                call.module = None
-                one = call.known
-                if call.event is None or not trace.cuda.end(call, now, output):
-                    duration = now - call.began
-                    duration_ms = duration * 1e3
-                    trace.append(trace.step, call.seq, one.name, "forward", None, None, None, None,
-                                 call.began - trace.step_began, duration, one.kind, duration_ms,
-                                 trace.local_step, trace.global_step, trace.rank, local.tid, call.began, duration_ms)
-                if call.inputs is not None:
-                    watch(call, output)
-                    call.inputs = None
-                if not stack:
-                    local.clear()
-                    if not is_grad_enabled():
-                        trace.end_inference()
-            except Exception:
-                trace.fail()
-
-        def watch(call, output):
-            """Hooks for the backward pass of a call that has returned."""
-            owners = local.owners
-            outputs = (output,) if isinstance(output, Tensor) else \
-                output if isinstance(output, (tuple, list)) else output.values() if isinstance(output, dict) else ()
-            nodes = []
-            for one in outputs:
-                if isinstance(one, Tensor):
-                    node = one.grad_fn
-                    if node is not None and node not in nodes and node not in call.inputs:
-                        nodes.append(node)
-            if not nodes:
-                return
-            index = call.index = local.n_calls
-            local.n_calls = index + 1
-            call.n_ends, call.backward_began, call.same_start, call.same_end = 0, 0.0, None, None
-            call.backward_event = None
-            begins = False
-            for node in nodes:
-                owner = owners.get(node)
-                if owner is None:
-                    owners[node] = call
-                    graph.before(local, node, Start(call))
-                    begins = True
-                elif owner.index >= call.first:
-                    if owner.same_start is None:
-                        owner.same_start = [call]
-                    else:
-                        owner.same_start.append(call)
-                    begins = True
-            if not begins:  # it has passed on what it was given
-                return
-            end = find_end_again(call, nodes) if call.first == index else None
-            if end is not None:
-                local.entries[index] = call.inputs
-                call.n_ends = 1
-                end.register_hook(End(call))
-            else:
-                find_ends(call, nodes)
-            call.waits_for = call.n_ends
-
-        def find_end_again(call, nodes):
-            """Of a module without modules in it: its last node is where it was in an earlier call, if the nodes have its types."""
-            known = call.known.end
-            node = nodes[0]
-            if known is None or len(nodes) != 1 or type(node) is not known[0]:
-                return None
-            for i in known[1]:
-                nexts = node.next_functions
-                if i >= len(nexts):
-                    return None
-                node = nexts[i][0]
-            return node if type(node) is known[2] else None
-
-        def find_ends(call, nodes):
-            """The nodes, or calls of modules in it, that lead to its inputs; if none does, those that lead nowhere."""
-            owners, entries, inputs, first = local.owners, local.entries, call.inputs, call.first
-            todo, seen, ends, deepest, outside = list(nodes), set(nodes), [], [], []
-            came = {} if first == call.index else None  # from which node, and as which of its next ones
-            for _ in range(MAX_NODES):
-                if not todo:
-                    break
-                node = todo.pop()
-                owner = owners.get(node)
-                if owner is not None and owner is not call and owner.index >= first and owner.index in entries:
-                    nexts, what = entries[owner.index], owner
-                else:
-                    nexts, what = [one for one, _ in node.next_functions], node
-                leads_on = leads_out = False
-                for i, one in enumerate(nexts):
-                    if one is None or type(one) is accumulate:
-                        continue
-                    its = owners.get(one)
-                    if one in inputs or its is not None and its.index < first:
-                        leads_out = True
-                        outside.append(one)
-                    else:
-                        leads_on = True
-                        if one not in seen:
-                            seen.add(one)
-                            todo.append(one)
-                            if came is not None:
-                                came[one] = node, i
-                if leads_out:
-                    ends.append(what)
-                elif not leads_on:
-                    deepest.append(what)
-            entries[call.index] = outside
-            ends = ends or deepest
-            if came is not None and len(nodes) == 1 and len(ends) == 1 and type(ends[0]) is not Call:
-                way, node = [], ends[0]
-                while node is not nodes[0]:
-                    node, i = came[node]
-                    way.insert(0, i)
-                call.known.end = type(nodes[0]), way, type(ends[0])
-            for what in ends:
-                if type(what) is not Call:
-                    what.register_hook(End(call))
-                elif what.n_ends == 0:
-                    continue
-                elif what.same_end is None:
-                    what.same_end = [call]
-                else:
-                    what.same_end.append(call)
-                call.n_ends += 1
-
-        def begin_backward(call, now):
-            if call.backward_began == 0:
-                call.backward_began, call.backward_seq = now, trace.new_seq()
-                if trace.cuda is not None and call.event is not None:
-                    trace.cuda.begin_backward(call)
-            if call.same_start is not None:
-                for one in call.same_start:
-                    begin_backward(one, now)
-
-        def end_backward(call, now):
-            call.waits_for -= 1
-            if call.waits_for > 0:
-                return
-            call.waits_for = call.n_ends  # for a second pass through a graph that is retained
-            if call.backward_began != 0:
-                one = call.known
-                if call.backward_event is not None:
-                    trace.cuda.end_backward(call, now)
-                elif trace.is_on:
-                    duration = now - call.backward_began
-                    duration_ms = duration * 1e3
-                    trace.append(trace.step, call.backward_seq, one.name, "backward", None, None, None, None,
-                                 call.backward_began - trace.step_began, duration, one.kind, duration_ms,
-                                 trace.local_step, trace.global_step, trace.rank, local.tid, call.backward_began,
-                                 duration_ms)
-                call.backward_began = 0.0
-            if call.same_end is not None:
-                for one in call.same_end:
-                    end_backward(one, now)
-
-        class Start(object):
-            __slots__ = ("call",)
-
-            def __init__(self, call):
-                self.call = call
-
-            def __call__(self, gradients):
-                try:
-                    begin_backward(self.call, clock())
-                except Exception:
-                    trace.fail()
-
-        class End(object):
-            __slots__ = ("call",)
-
-            def __init__(self, call):
-                self.call = call
-
-            def __call__(self, inputs, outputs):
-                now = clock()
-                try:
-                    end_backward(self.call, now)
-                except Exception:
-                    trace.fail()
+                self.fail()
 
         self.enter, self.leave, self.glance = enter, leave, glance
-
-    def find_call(self, stack, top, module):
-        """The call of a module that is not the innermost: an exception has left those above it. None: it is not there."""
-        for i in range(len(stack) - 1, -1, -1):
-            if stack[i].module is module:
-                call = stack[i]
-                del stack[i:]
-                return call
-        stack.append(top)
-        return None
 
     def frames_of_calls(self):
         """The modules whose forward pass this thread is in, the innermost first."""
@@ -576,7 +315,10 @@ class Trace(object):
             one = known.get(key)
             if one is not None and one.ref is ref:
                 del known[key]
+                agent_forgets(key)
+        agent_forgets = self.agent["forget"]
         one = known[key] = Known(weakref.ref(module, forget), name, kind, is_root, len(known))
+        self.agent["know"](module, one.number, name, kind, is_root)
         return one
 
     # -- which steps --
@@ -598,12 +340,12 @@ class Trace(object):
 
     def begin_outermost(self, grad):
         """Whether the forward pass that begins is traced."""
-        self.local.clear()
         if grad and not self.is_wanted:
             self.switch("none")
             return False
         if self.cuda is None and self.torch.cuda.is_initialized():
             self.cuda = Cuda(self)
+            self.agent["cuda"](self.cuda)
         return self.cuda is None or self.cuda.begin_outermost()
 
     def takes_inference(self):
@@ -640,13 +382,14 @@ class Trace(object):
 
     def begin_step(self):
         self.step = self.global_step if self.global_step is not None else self.local_step
-        self.new_seq = itertools.count().__next__
         self.rank = self.get_rank()
         settings = self.settings
-        self.backward, self.layer_rate = settings.backward, settings.layer_rate
-        self.append = self.table._append or self.table.append
         self.is_wanted = settings.takes(self.step)
         self.step_began = time.perf_counter()
+        if self.is_wanted or self.append is None:
+            self.append = self.table._append or self.table._open(())
+        self.agent["step"](self.append, self.step, self.local_step, self.global_step, self.rank, self.step_began,
+                           settings.layer_rate, settings.backward)
         self.switch("full" if self.is_wanted else "light")
 
     def get_rank(self):
@@ -778,6 +521,7 @@ class Trace(object):
             return
         self.is_on = True
         try:
+            self.agent["start"]()
             self.hook_optimizers()
             self.hook_loaders()
             self.begin_step()
@@ -787,6 +531,7 @@ class Trace(object):
 
     def stop(self):
         self.is_on = False
+        self.agent["end"]()
         self.switch("none")
         undo, self.undo = self.undo, []
         for one in reversed(undo):
@@ -899,6 +644,7 @@ class Cuda(object):
         """In a forked child, which cannot use the GPU, nor free what it may still write to."""
         self.events.kept.append(self.pending)
         self.pending, self.trace.cuda = [], None
+        self.trace.agent["cuda"](None)
 
     def begin_outermost(self):
         return not self.is_capturing()  # an event of a captured graph has no time
@@ -921,26 +667,20 @@ class Cuda(object):
         allocated, cached = found["allocated_bytes"]["all"], found["reserved_bytes"]["all"]
         return allocated["current"] / MB, allocated["peak"] / MB, cached["current"] / MB, cached["peak"] / MB
 
-    def begin(self, call):
-        call.event = self.record()
-
-    def end(self, call, now, output):
-        """False: the module has not run on the GPU."""
+    def end(self, pass_, output):
+        """False: the module has not run on the GPU. @pass_: (event, seq, name, kind, began, now)"""
         if isinstance(output, dict):
             output = tuple(output.values())
         if not any(getattr(one, "is_cuda", False) for one in (output if isinstance(output, (tuple, list)) else (output,))):
-            self.events.give(call.event)
-            call.event = None
+            self.events.give(pass_[0])
             return False
-        self.add("forward", call.seq, call.known.name, call.known.kind, call.began, now, call.event)
+        event, seq, name, kind, began, now = pass_
+        self.add("forward", seq, name, kind, began, now, event)
         return True
 
-    def begin_backward(self, call):
-        call.backward_event = self.record()
-
-    def end_backward(self, call, now):
-        event, call.backward_event = call.backward_event, None
-        self.add("backward", call.backward_seq, call.known.name, call.known.kind, call.backward_began, now, event)
+    def end_backward(self, pass_):
+        event, seq, name, kind, began, now = pass_
+        self.add("backward", seq, name, kind, began, now, event)
 
     def add(self, stage, seq, name, kind, began, now, event):
         trace, ended = self.trace, self.record()

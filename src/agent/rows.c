@@ -18,6 +18,7 @@
 
 #include "src/agent/private.h"
 #include "src/agent/python.h"
+#include "src/agent/torch.h"
 #include "src/agent/trace.h"
 #include "src/ring/ring.h"
 
@@ -157,6 +158,7 @@ void rows_fork(void)
 	lock = unlocked; /* a thread that is not here may have had it */
 	n_forks++;
 	trace_fork();
+	torch_fork();
 }
 
 static const char *parent_folder(void)
@@ -300,6 +302,17 @@ static bool convert(object *value, struct ring_value *ret, unsigned *n_unfit)
 		py.ErrorClear();
 	}
 	*n_unfit += ret->kind == RING_NULL;
+	return true;
+}
+
+bool rows_number(void *number, struct ring_value *ret)
+{
+	unsigned n_unfit = 0;
+
+	if (!convert(number, ret, &n_unfit))
+		return false;
+	if (ret->kind == RING_IS_TEXT)
+		ret->kind = RING_NULL;
 	return true;
 }
 
@@ -589,6 +602,7 @@ int rows_offer(void *unused)
 {
 	OWNED open = NULL;
 	OWNED trace = NULL;
+	OWNED torch = NULL;
 	OWNED offered = NULL;
 
 	(void)unused;
@@ -596,9 +610,10 @@ int rows_offer(void *unused)
 		return 0;
 	open = py.Callable(&open_method, NULL, NULL);
 	trace = trace_builtins();
+	torch = torch_builtins();
 	if (py.Error())
 		py.ErrorClear();
-	offered = open ? py.BuildValue("(OO)", open, trace ? trace : py.none) : NULL;
+	offered = open ? py.BuildValue("(OOO)", open, trace ? trace : py.none, torch ? torch : py.none) : NULL;
 	if (offered && py.SysSet(OFFER, offered) == 0) {
 		is_offered = true;
 		hand_to_package(offered);

@@ -131,7 +131,7 @@ static struct {
 	object *append, *rows, *step_name, *span; /* owned */
 } to;
 
-static int64_t thread_id(void)
+int64_t trace_thread_id(void)
 {
 	static __thread int64_t id;
 	static __thread uint32_t id_forks;
@@ -205,7 +205,7 @@ static void append_row(const char *name, size_t n_name, uint64_t begun_ns, const
 		{ .kind = RING_IS_REAL, .real = (double)(ended_ns - begun_ns) / 1e6 },
 		step_now(),
 		span_now(),
-		{ .kind = RING_IS_INTEGER, .integer = thread_id() },
+		{ .kind = RING_IS_INTEGER, .integer = trace_thread_id() },
 		text_of(error, error ? strlen(error) : 0),
 	};
 

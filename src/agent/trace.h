@@ -17,8 +17,13 @@
 #ifndef PROBING_AGENT_TRACE_H
 #define PROBING_AGENT_TRACE_H
 
+#include <stdint.h>
+
 /* trace_builtins - the tuple, a new reference; NULL: the interpreter lacks a function, or has no memory. With its lock. */
 void *trace_builtins(void);
+
+/* Number of this thread, as gettid(2) has it. Any thread. */
+int64_t trace_thread_id(void);
 
 /* In a forked child: no call is timed there. */
 void trace_fork(void);

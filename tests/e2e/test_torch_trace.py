@@ -351,14 +351,14 @@ class Unharmed(TorchCase):
         """Each kind of hook raises in turn: one line, and the training goes on."""
         code = ("import sys; sys.path.insert(0, %r)\nimport torch, torch_cases as cases, probing, probing._torch as ours\ndef run():\n"
                 "    torch.manual_seed(1)\n    return cases.plain()\nwanted = run()\n"
-                "for name in ('new_seq', 'append', 'settings', 'local_step', 'cuda'):\n"
+                "for name in ('new_seq', 'append', 'settings', 'local_step', 'cuda', 'identify', 'begin_outermost'):\n"
                 "    probing.enable_torch_profiling('on')\n    setattr(ours._trace, name, 1 if name == 'cuda' else None)\n"
                 "    print(run() == wanted, ours._trace.is_on, len(torch.nn.modules.module._global_forward_hooks))\n"
                 "    ours._trace = None\n" % os.path.join(p.ROOT, "fixtures"))
         done = self.run_python("-c", code, PROBING="1")
-        self.assertEqual("True False 0\n" * 5, done.stdout, done.stderr)
+        self.assertEqual("True False 0\n" * 7, done.stdout, done.stderr)
         said = [line for line in done.stderr.splitlines() if "tracing of torch has stopped, the program continues: " in line]
-        self.assertEqual(5, len(said), done.stderr)
+        self.assertEqual(7, len(said), done.stderr)
 
     def test_no_hook_stays_that_was_registered_meanwhile(self):
         """Another thread stops tracing while this one begins a step: before hooks are registered, and between two of them."""
