@@ -19,12 +19,14 @@ from probing._inside import Refused
 
 ROWS = 20000
 MAX_TREES = 1000  # searches for names of modules that came later
+MAX_STREAMS = 1000
 MAX_PENDING = 100000  # rows whose time the GPU does not know yet
 COLUMNS = {"step": int, "seq": int, "module": str, "stage": str, "allocated": float, "max_allocated": float, "cached": float,
            "max_cached": float, "time_offset": float, "duration": float, "operation_name": str, "duration_ms": float,
            "local_step": int, "global_step": int, "rank": int, "tid": int, "began": float, "host_ms": float}
 MB = 1e6
-_ALLOWED = "on, off, RATE[:LAYER_RATE], ordered:RATE or random:RATE, then ,backward=on|off ,sync=on|off ,comm=on|off ,exprs=VARIABLE@FUNCTION"
+_ALLOWED = "on, off, RATE[:LAYER_RATE], ordered:RATE or random:RATE, then ,backward=on|off ,sync=on|off ,memory=on|off|RATE " \
+    ",comm=on|off ,exprs=VARIABLE@FUNCTION"
 
 
 # ---- Settings ----
@@ -37,6 +39,7 @@ class Settings(object):
     layer_rate  share of the modules in a sampled step
     backward    backward passes, too
     sync        wait for the GPU before and after each module
+    memory      share of the sampled steps whose passes have the allocator's numbers: they take longer to read than events
     exprs       [(variable, function)] that are read at the end of each sampled step
     comm        collectives and messages of torch.distributed (_comm.py), in all steps; by default unless the rate is 0
     """
@@ -44,7 +47,7 @@ class Settings(object):
     def __init__(self, spec="on"):
         self.spec = spec = spec.strip()
         self.rate, self.layer_rate, self.ordered, self.backward, self.sync, self.exprs = 1.0, 1.0, True, True, False, []
-        self.comm = None
+        self.comm, self.memory = None, 0.1
         first, rest = True, []
         for word in spec.split(","):
             name, is_named, value = word.strip().partition("=")
@@ -54,6 +57,10 @@ class Settings(object):
                 self._steps(name)
             elif name in ("backward", "sync", "comm"):
                 setattr(self, name, self._switch(name, value))
+            elif name == "memory" and value not in ("on", "off"):
+                self.memory = self._share(value)
+            elif name == "memory":
+                self.memory = float(value == "on")
             elif name == "exprs":
                 for one in value.replace(";", "+").split("+"):
                     self._expression(one)
@@ -108,8 +115,17 @@ class Settings(object):
         if self.rate >= 1 or self.rate <= 0:
             return self.rate > 0
         if self.ordered:
-            return int((number + 1) * self.rate) > int(number * self.rate) or number == 0
+            return _is_next(number, self.rate)
         return _hash(number) < self.rate
+
+    def takes_memory(self, number):
+        """Whether the sampled step of that number has the allocator's numbers: the first one has."""
+        return self.memory > 0 and _is_next(number, self.memory)
+
+
+def _is_next(number, rate):
+    """Whether a number is one of those that are taken at equal distances, beginning with 0."""
+    return int((number + 1) * rate) > int(number * rate) or number == 0
 
 
 def _hash(number):
@@ -183,7 +199,7 @@ class Trace(object):
         self.known, self.n_trees = {}, 0
         self.handles, self.mode = [], None
         self.is_wanted = self.has_passed_one = False
-        self.step = self.local_step = self.n_inferences = 0
+        self.step = self.local_step = self.n_inferences = self.n_sampled = 0
         self.global_step = None
         self.has_optimizer, self.follows_program = False, False
         self.last_optimizer, self.seen_optimizers, self.n_since = None, {}, 0
@@ -345,6 +361,7 @@ class Trace(object):
             return False
         if self.cuda is None and self.torch.cuda.is_initialized():
             self.cuda = Cuda(self)
+            self.cuda.reads_memory = self.settings.takes_memory(max(0, self.n_sampled - 1))
             self.agent["cuda"](self.cuda)
         return self.cuda is None or self.cuda.begin_outermost()
 
@@ -386,6 +403,10 @@ class Trace(object):
         settings = self.settings
         self.is_wanted = settings.takes(self.step)
         self.step_began = time.perf_counter()
+        if self.is_wanted:
+            if self.cuda is not None:
+                self.cuda.reads_memory = settings.takes_memory(self.n_sampled)
+            self.n_sampled += 1
         if self.is_wanted or self.append is None:
             self.append = self.table._append or self.table._open(())
         self.agent["step"](self.append, self.step, self.local_step, self.global_step, self.rank, self.step_began,
@@ -630,6 +651,9 @@ class Cuda(object):
         self.events, self.pending, self.pid = _inside.events(trace.torch), [], os.getpid()
         self.statistics = getattr(trace.torch._C, "_cuda_memoryStats", None)
         self.is_capturing = getattr(trace.torch.cuda, "is_current_stream_capturing", lambda: False)
+        self.reads_memory = True
+        self.key_of_stream = getattr(trace.torch._C, "_cuda_getCurrentStream", None)
+        self.streams = {}
         import atexit
         atexit.register(self.at_exit)
         os.register_at_fork(after_in_child=self.forget)
@@ -653,11 +677,25 @@ class Cuda(object):
         """None: a graph is being captured, which must not contain our events, nor wait."""
         if self.is_capturing():
             return None
-        event = self.events.take(self.cuda.current_device())
+        device = self.cuda.current_device()
+        event = self.events.take(device)
         if self.trace.settings.sync:
             self.cuda.synchronize()
-        event.record()
+        if self.key_of_stream is None:
+            event.record()
+        else:
+            event.record(self.current_stream(device))
         return event
+
+    def current_stream(self, device):
+        """torch makes an object at each question, which takes longer than to record the event."""
+        key = self.key_of_stream(device)
+        stream = self.streams.get(key)
+        if stream is None:
+            if len(self.streams) >= MAX_STREAMS:
+                self.streams.clear()
+            stream = self.streams[key] = self.cuda.current_stream(device)
+        return stream
 
     def memory(self):
         """MB: allocated and its peak, reserved and its peak."""
@@ -687,7 +725,7 @@ class Cuda(object):
         if ended is None:
             self.events.give(event)
             return
-        allocated, max_allocated, cached, max_cached = self.memory()
+        allocated, max_allocated, cached, max_cached = self.memory() if self.reads_memory else (None, None, None, None)
         self.pending.append((event, ended, now - began,
                              [trace.step, seq, name, stage, allocated, max_allocated, cached, max_cached,
                               began - trace.step_began, None, kind, None, trace.local_step, trace.global_step, trace.rank,
@@ -883,7 +921,7 @@ def enable_torch_profiling(spec="on"):
     """Trace torch's modules, optimizers and data loaders: rows of python.torch_trace (docs/torch.md).
 
     spec  "on": each step; "0.05": 5 % of the steps; "0.05:0.5": and half of the modules in them; "ordered:0.1": every tenth
-          step; "random:0.1"; then ",backward=off", ",sync=on", ",comm=off", ",exprs=loss@train"; "off"
+          step; "random:0.1"; then ",backward=off", ",sync=on", ",memory=on", ",comm=off", ",exprs=loss@train"; "off"
 
     Without an agent in the process it does nothing. ValueError: the text has no meaning.
     """

@@ -197,6 +197,12 @@ static int64_t model_around(const struct torch_report *report, uint32_t node)
 	return NONE;
 }
 
+/* On the CPU both are the same number. */
+static bool is_on_gpu(const struct torch_pass *pass)
+{
+	return pass->peak_mb >= 0 || pass->duration_s != pass->host_s;
+}
+
 static void open_pass(struct torch_report *report, uint32_t number, const struct torch_pass *pass)
 {
 	struct node *node = &report->nodes[number];
@@ -217,8 +223,8 @@ static void open_pass(struct torch_report *report, uint32_t number, const struct
 	node->calls[stage]++;
 	node->total_s[stage] += pass->duration_s;
 	node->peak_mb = fmax(node->peak_mb, pass->peak_mb);
-	node->gpu_s += pass->peak_mb >= 0 ? pass->duration_s : 0;
-	report->n_on_gpu += pass->peak_mb >= 0;
+	node->gpu_s += is_on_gpu(pass) ? pass->duration_s : 0;
+	report->n_on_gpu += is_on_gpu(pass);
 	report->n_passes++;
 	report->begin_s = fmin(report->begin_s, pass->begin_s);
 	report->end_s = fmax(report->end_s, end_s);

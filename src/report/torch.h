@@ -17,7 +17,7 @@ struct torch_pass {
 	const char *module, *kind, *stage; /* stage: forward, backward, step, data */
 	double begin_s, host_s;            /* by the host's clock: since the step's begin; how long */
 	double duration_s;                 /* of the GPU, where it ran there */
-	double peak_mb;                    /* of the GPU; negative: it ran on the CPU */
+	double peak_mb;                    /* of the GPU; negative: unknown, or on the CPU */
 };
 
 struct report_options;

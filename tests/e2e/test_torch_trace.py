@@ -533,6 +533,38 @@ print("query" in calls, len(trace.rows))
 """
 
 
+# On a GPU with two streams: which steps have the allocator's numbers, and on which stream an event is.
+SHARES = """
+import types
+from probing import _torch
+for spec in "on", "on,memory=on", "on,memory=off", "on,memory=0.5":
+    settings = _torch.Settings(spec)
+    print([i for i in range(21) if settings.takes_memory(i)] if settings.memory < 1 else "all")
+streams, made, on, now = {1: "first", 2: "second"}, [], [], 1
+class Event:
+    def __init__(self, enable_timing):
+        pass
+    def record(self, stream):
+        on.append(stream)
+def current_stream(device):
+    made.append(now)
+    return streams[now]
+memory = dict.fromkeys(("allocated_bytes", "reserved_bytes"), {"all": {"current": 5e6, "peak": 6e6}})
+C = types.SimpleNamespace(_cuda_getCurrentStream=lambda device: (now, device, 1), _cuda_memoryStats=lambda device: memory)
+torch = types.SimpleNamespace(cuda=types.SimpleNamespace(Event=Event, current_device=lambda: 0, current_stream=current_stream), _C=C)
+trace = types.SimpleNamespace(torch=torch, settings=_torch.Settings(), step=0, step_began=0, local_step=0, global_step=None, rank=0,
+                              local=types.SimpleNamespace(tid=1))
+cuda = _torch.Cuda(trace)
+for now in 1, 2, 1, 2:
+    cuda.record()
+print(on, made)
+for cuda.reads_memory in True, False:
+    cuda.add("forward", 0, "fc", "Linear", 0, 1, cuda.record())
+print([row[4:8] for _, _, _, row in cuda.pending])
+del cuda.pending[:]
+"""
+
+
 # A variable is read, and `del` still ends the others. The program's own dict of them stays as it is, and so does what a tracer sees.
 READ = """
 import sys, weakref
@@ -580,6 +612,13 @@ class Events(unittest.TestCase):
         done = subprocess.run([p.DEBIAN_PYTHON, "-c", CAPTURED], capture_output=True, text=True, timeout=60,
                               env=dict(os.environ, PYTHONPATH=os.path.join(p.ROOT, "python"), PYTHONDONTWRITEBYTECODE="1"))
         self.assertEqual(("[] 0\nTrue 1\n", ""), (done.stdout, done.stderr))
+
+    def test_streams_and_memory(self):
+        done = subprocess.run([p.DEBIAN_PYTHON, "-c", SHARES], capture_output=True, text=True, timeout=60,
+                              env=dict(os.environ, PYTHONPATH=os.path.join(p.ROOT, "python"), PYTHONDONTWRITEBYTECODE="1"))
+        self.assertEqual(["[0, 9, 19]", "all", "[]", "[0, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19]",
+                          "['first', 'second', 'first', 'second'] [1, 2]", "[[5.0, 6.0, 5.0, 6.0], [None, None, None, None]]"],
+                         done.stdout.splitlines(), done.stderr)
 
     def test_a_forked_child_destroys_none(self):
         for child in "os._exit(0)", "sys.exit(0)":
