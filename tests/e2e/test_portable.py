@@ -1,44 +1,76 @@
 # SPDX-License-Identifier: MIT
-"""The archive of scripts/portable, unpacked in a root file system that has none of our libraries.
+"""The archive of scripts/portable, unpacked in root file systems that have none of our libraries: one that is newer than this one, and
+one with an older glibc.
 
 The build compiles the whole program and takes minutes: `scripts/test --nightly` runs this test (PROBING_NIGHTLY=1).
 """
 import glob
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 import unittest
 
+import bare_root
 import probing_test as p
 
 LOAD = "import time\nend = time.process_time() + 2\ndef busy():\n    while time.process_time() < end:\n        sum(range(1000))\nbusy()\n"
 
 
+OLD = "bullseye"  # glibc 2.31 and Python 3.9; the program needs functions that came with 2.32 and 2.34 elsewhere
+# In that root: the program, and the agent, in a Python that was built with this glibc.
+USE_THERE = """
+cd /opt/probing
+bin/probing record -q -o /tmp/run.db -- python3 load.py
+bin/probing report /tmp/run.db
+python3 -c 'import time; print("ready", flush=True); time.sleep(60)' >/tmp/ready &
+while ! grep -q ready /tmp/ready; do sleep 0.1; done
+bin/probing inject $!
+bin/probing eval $! '6 * 7'
+kill $!
+ldd --version | head -n 1
+"""
+
+
 class Portable(unittest.TestCase):
-    def test_another_root(self):
+    @classmethod
+    def setUpClass(cls):
         if not os.environ.get("PROBING_NIGHTLY"):
-            self.skipTest("takes minutes: scripts/test --nightly runs it")
+            raise unittest.SkipTest("takes minutes: scripts/test --nightly runs it")
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        subprocess.run([os.path.join(p.ROOT, "scripts", "portable"), cls.folder.name], check=True, stdout=subprocess.DEVNULL, timeout=1500)
+        archive, = glob.glob(os.path.join(cls.folder.name, "*.tar.gz"))
+        subprocess.run(["tar", "-xzf", archive, "-C", cls.folder.name], check=True)
+        cls.top = archive[:-len(".tar.gz")]
+        with open(os.path.join(cls.top, "load.py"), "w", encoding="ascii") as file:
+            file.write(LOAD)
+
+    def test_another_root(self):
         if p.sid().missing:
             self.skipTest(p.sid().missing)
-        with tempfile.TemporaryDirectory() as folder:
-            subprocess.run([os.path.join(p.ROOT, "scripts", "portable"), folder], check=True, stdout=subprocess.DEVNULL, timeout=1500)
-            archive, = glob.glob(os.path.join(folder, "*.tar.gz"))
-            subprocess.run(["tar", "-xzf", archive, "-C", folder], check=True)
-            top = archive[:-len(".tar.gz")]
-            self.check_contents(top)
-            load = os.path.join(top, "load.py")
-            with open(load, "w", encoding="ascii") as file:
-                file.write(LOAD)
-            enter = p.UNSHARE + ["sh", "-c", p.ENTER, "sh", p.SID_ROOT, p.FIXTURES, top]
-            script = ("/mnt/built/bin/probing record -q -o /mnt/run.db -- /usr/bin/python3.14 /mnt/built/load.py\n"
-                      "/mnt/built/bin/probing report /mnt/run.db\n")
-            done = subprocess.run(enter + ["sh", "-e", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                  timeout=60, check=False)
-            self.assertEqual(0, done.returncode, done.stderr)
-            self.assertRegex(done.stdout, r"busy +load\.py")
+        enter = p.UNSHARE + ["sh", "-c", p.ENTER, "sh", p.SID_ROOT, p.FIXTURES, self.top]
+        script = ("/mnt/built/bin/probing record -q -o /mnt/run.db -- /usr/bin/python3.14 /mnt/built/load.py\n"
+                  "/mnt/built/bin/probing report /mnt/run.db\n")
+        done = subprocess.run(enter + ["sh", "-e", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              timeout=60, check=False)
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertRegex(done.stdout, r"busy +load\.py")
 
-    def check_contents(self, top):
+    def test_an_older_root(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = os.path.join(folder, "root")
+            bare_root.make(root, OLD, "python3-minimal")
+            shutil.copytree(self.top, os.path.join(root, "opt", "probing"))
+            said = bare_root.run(root, USE_THERE)
+        self.assertRegex(said, r"busy +load\.py")
+        self.assertIn("the agent is in process", said)
+        self.assertRegex(said, r"(?m)^42$")
+        self.assertRegex(said, r"GLIBC 2\.31")
+
+    def test_contents(self):
+        top = self.top
         for name in ("bin/probing", "lib/probing/libprobing-agent.so", "lib/probing/probing_sqlite.so", "lib/python/probing/__init__.py",
                      "share/man/man1/probing.1", "share/licenses/libdw-dev.txt", "LICENSE"):
             self.assertTrue(os.path.isfile(os.path.join(top, name)), name)

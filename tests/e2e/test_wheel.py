@@ -78,7 +78,7 @@ class Wheel(unittest.TestCase):
         self.assertIn("active in process", self.run_quietly(program, "run", python, "-c", "pass", env=environment))
         self.assertTrue(os.path.isfile(self.run_quietly(program, "info", "--extension", env=environment).strip()))
         needs = set(re.findall(r"^\t(lib\w+)\.so", self.run_quietly("ldd", program), re.M))
-        self.assertEqual({"libc", "libm"}, needs)
+        self.assertEqual({"libc", "libm", "libpthread", "libdl"}, needs)
         shown = self.run_quietly(python, "-c", "import probing, sys; sys.stdout.write(probing.binary())", env=environment)
         self.assertEqual(program, shown)
 
