@@ -19,7 +19,7 @@
 #include "base/util.h"
 
 #define MAX_NAME 512
-#define MAX_USES 32
+#define MAX_USES 40
 
 /*
  * The arrows, lower layers first. A folder uses itself without saying so; what

@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: MIT
+"""Every command of README.md and docs/ runs as a reader would paste it: block after block, in one shell for each document.
+
+A block of ```sh is run, one of ```sql is a query of train.db. A comment on the line before a block changes that:
+
+    <!-- not run: REASON -->        counts as a skip with that reason
+    <!-- exit status: N -->         the command that ends with N is right
+    <!-- output has: A, B -->       the block prints each of these
+    <!-- query: FILE -->            the recording, or the PID, of a block of SQL
+
+README.md and the tutorial find what a fresh clone has, and no more. Other documents find what they take for granted:
+recordings, programs of the reader's, and the process 4242 with its thread 4250 (see prepare()). Long durations are made
+short, and a command that would go on until Ctrl-C gets it after a second.
+"""
+import contextlib
+import glob
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import unittest
+
+import probing_test as t
+from probing_test import probing
+
+TOGETHER = True  # by prepared()
+TIMEOUT_S = 120  # for one document; a second or two on a quiet machine
+IN_CLONE = ("README.md", "docs/recipes.md", "docs/tutorial.md")  # whose reader has a clone and nothing else
+
+BLOCK = re.compile(r"(?:^ *<!-- (?P<key>[a-z ]+): (?P<value>[^\n]*?) -->\n)?^(?P<indent> *)```(?P<language>sh|sql|console)\n"
+                   r"(?P<text>.*?)^(?P=indent)```$", re.M | re.S)
+KEYS = (None, "not run", "exit status", "output has", "query")
+
+# A reader's program: rows, steps and variables of its own, a coroutine, and work.
+TRAIN = """
+import asyncio, random, sys, threading, time
+try:
+    import probing
+except ImportError:
+    probing = None
+
+def train(step):
+    loss = 1.0 / (step + 1)
+    acc1 = sum(i * i for i in range(2000)) % 100 + loss
+    if probing:
+        probing.log(epoch=step // 10, loss=loss)
+    return loss, acc1
+
+class Trainer:
+    def step(self, step):
+        return train(step)
+
+async def serve(until):
+    while time.monotonic() < until:
+        await asyncio.sleep(0.01)
+
+def main(seconds):
+    until = time.monotonic() + seconds
+    threading.Thread(target=lambda: asyncio.run(serve(until)), name="server", daemon=True).start()
+    trainer, step = Trainer(), 0
+    while time.monotonic() < until:
+        if probing:
+            probing.step(step)
+        trainer.step(step)
+        step += 1
+
+main(float(sys.argv[1]) if sys.argv[1:] and not sys.argv[1].startswith("-") else 0.3)
+"""
+APP = "sorted(range(300000), key=lambda i: -i)\n"
+PROBES = """
+probes:
+  - function: train
+    time: true
+"""
+
+# What stands in for the installed program: Ctrl-C for what would go on without an end, as a reader gives it.
+INSTALLED = """#!/bin/sh
+case " $* " in
+*" -- "* | *" --help "* | *" -d "* | *" --duration"* | *" --once "* | *" list "*) exec {binary} "$@" ;;
+*" record "* | *" top "* | *" serve "*) exec timeout --preserve-status --signal=INT 1 {binary} "$@" ;;
+*) exec timeout 60 {binary} "$@" ;;
+esac
+"""
+
+# Each failing command is one line on descriptor 9: the document's line, the status, the command.
+PRELUDE = ("EXPECTED=0 MET=0; set -E; trap 'S=$?; if [ $S = $EXPECTED ]; then MET=1; else echo \"$LINENO $S $BASH_COMMAND\" >&9; fi' ERR;"
+           " trap 'trap - ERR; kill $(jobs -p) 2>/dev/null || :' EXIT; ")
+
+
+# Documents whose blocks do not run yet.
+PENDING = ("accuracy archives backtrace comparing crash distributed events exports filters inside installing performance polling probes "
+           "recording reports rings serve sql-endpoints symbols testing top torch torch-communication troubleshooting "
+           "adding-a-python adding-a-table").split()
+
+
+def documents():
+    """Paths from the project's folder, as far as they are here: an ordinary user's copy has some of them."""
+    return [os.path.relpath(path, t.ROOT) for path in
+            [os.path.join(t.ROOT, "README.md")] + sorted(glob.glob(os.path.join(t.ROOT, "docs", "**", "*.md"), recursive=True))
+            if os.path.exists(path)]
+
+
+class Block:
+    def __init__(self, document, text, found):
+        self.document = document
+        self.line = text.count("\n", 0, found.start("indent")) + 1  # of its first fence
+        self.language = found.group("language")
+        self.text = textwrap.dedent(found.group("text"))
+        self.key, self.value = found.group("key"), found.group("value")
+
+    @property
+    def reason(self):
+        return self.value if self.key == "not run" else None
+
+
+def blocks_of(document):
+    with open(os.path.join(t.ROOT, document), encoding="utf-8") as file:
+        text = file.read()
+    return [Block(document, text, found) for found in BLOCK.finditer(text)]
+
+
+def shortened(text):
+    """Durations of a second, where a reader waits for longer. What runs in the background stays."""
+    def line(one):
+        if one.rstrip().endswith("&"):
+            return one
+        return re.sub(r"(-d|--duration|--seconds) (?:[2-9]|\d\d+)(?:\.\d+)?[sm]?(?![\d.])", r"\1 1", one)
+    return "\n".join(map(line, text.split("\n")))
+
+
+def script_of(blocks, processes):
+    """A script whose line N is the document's line N. @processes: what stands for PIDs of the text."""
+    lines = [PRELUDE]
+
+    def put(number, line):
+        lines.extend([""] * (number - len(lines)))
+        lines[number - 1] += line
+    for block in blocks:
+        text = shortened(block.text)
+        for stands, real in processes.items():
+            text = re.sub(r"\b%s\b" % stands, str(real), text)
+        first, last = block.line, block.line + block.text.count("\n") + 1
+        begin, end = "echo '=== line %d'; " % block.line, "echo '=== end'; "
+        if block.key == "exit status":
+            begin += "EXPECTED=%s MET=0; " % block.value
+            end += "[ $MET = 1 ] || echo '%d 0 not one exit status is %s' >&9; EXPECTED=0; " % (block.line, block.value)
+        if block.language == "sql":
+            source = block.value if block.key == "query" else "train.db"
+            begin += "probing sql %s -f csv <<'END_OF_BLOCK'" % source
+            put(last, "END_OF_BLOCK")
+            last += 1
+        put(first, begin)
+        for at, one in enumerate(text.rstrip("\n").split("\n")):
+            put(first + 1 + at, one)
+        put(last, end)
+    return "\n".join(lines) + "\n"
+
+
+@t.shared
+def prepared(folder):
+    """What documents take for granted, in a folder that each gets a copy of."""
+    def path(name):
+        os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
+        return os.path.join(folder, name)
+
+    def write(name, text):
+        with open(path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+    write("train.py", TRAIN)
+    for name in ("app.py", "base/app.py", "head/app.py"):
+        write(name, APP)
+    write("probes.yaml", PROBES)
+    write("look.py", "print(len(dir()))\n")
+    environment = reader_environment(None)
+    probing("record", "--mode", "wall", "--tasks", "-F", 199, "-o", path("train.db"), "--", t.DEBIAN_PYTHON, path("train.py"), "0.6",
+            cwd=folder, env=environment, check=t.OK)
+    for name in ("probing.db", "run.db", "rank0.db", "rank1.db"):
+        shutil.copy(path("train.db"), path(name))
+    for name in ("base.db", "head.db"):
+        probing("bench", "-q", "-n", 3, "-o", path(name), "--", t.DEBIAN_PYTHON, path("app.py"), cwd=folder, check=t.OK)
+    return folder
+
+
+def reader_environment(programs):
+    """Of a reader's shell. @programs: a folder in front of the PATH."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PROBING")}
+    environment.update(PYTHONDONTWRITEBYTECODE="1", PYTHONPATH=os.path.join(t.ROOT, "python"), PROBING_BINARY=t.BINARY,
+                       PROBING_FIXTURES=t.BUILT_FIXTURES, TERM="dumb", HOME=os.getcwd())
+    if programs:
+        environment["PATH"] = programs + os.pathsep + environment["PATH"]
+    return environment
+
+
+class Document(t.Case):
+    document = None
+
+    def setUp(self):
+        super().setUp()
+        os.mkdir("programs")
+        with open("programs/probing", "w") as file:
+            file.write(INSTALLED.format(binary=t.BINARY))
+        os.chmod("programs/probing", 0o755)
+        for name in ("python", "python3"):
+            os.symlink(t.DEBIAN_PYTHON, os.path.join("programs", name))
+        self.environment = reader_environment(os.path.abspath("programs"))
+
+    def processes(self):
+        """The reader's program runs already, with the agent in it."""
+        started = subprocess.Popen([t.BINARY, "run", "python3", "train.py", "60"], env=self.environment, stdin=subprocess.DEVNULL)
+        self.addCleanup(started.wait)
+        self.addCleanup(started.kill)
+
+        def threads():
+            return [int(task) for task in os.listdir("/proc/%d/task" % started.pid) if int(task) != started.pid]
+        t.wait_until(lambda: len(threads()) > 0, 20, "the threads of train.py")
+        return {4242: started.pid, 4250: threads()[0]}
+
+    def test_commands(self):
+        blocks = [block for block in blocks_of(self.document) if not block.reason]
+        if not blocks:
+            self.skipTest("no block to run")
+        os.mkdir("here")
+        os.chdir("here")
+        processes = {}
+        if self.document in IN_CLONE:
+            for name in ("fixtures", "examples"):
+                shutil.copytree(os.path.join(t.ROOT, name), name, ignore=shutil.ignore_patterns("images", "nvml*", "stacks", "traces"))
+        else:
+            shutil.copytree(prepared(), ".", dirs_exist_ok=True)
+            if any("4242" in block.text or block.value == "4242" for block in blocks):
+                processes = self.processes()
+        self.assertCommands(script_of(blocks, processes))
+
+    def assertCommands(self, script):
+        checked = subprocess.run(["bash", "-n"], input=script, stderr=subprocess.PIPE, text=True)
+        self.assertEqual("", checked.stderr, "%s is no shell script" % self.document)
+        with open("../script", "w") as file:
+            file.write(script)
+        with open("../failed", "w+") as failed, open("../said", "w+") as said:
+            shell = subprocess.Popen(["bash", "-c", "exec 9>../failed; exec bash ../script"], env=self.environment, start_new_session=True,
+                                     stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT)
+            try:
+                shell.wait(TIMEOUT_S)
+            finally:
+                with contextlib.suppress(ProcessLookupError):  # what runs in the background
+                    os.killpg(shell.pid, signal.SIGKILL)
+                shell.wait()
+            said.seek(0)
+            output = said.read()
+            failures = failed.read()
+        self.assertEqual("", failures, "%s: commands (line, exit status, command) failed; they said:\n%s" % (
+            self.document, self.output_of(failures, output)))
+        self.assertOutput(output)
+
+    def assertOutput(self, output):
+        """Each block came to its end, and printed what the document shows."""
+        printed = {int(line): text for line, text in re.findall(r"^=== line (\d+)\n(.*?)^=== end$", output, re.M | re.S)}
+        for block in blocks_of(self.document):
+            if block.reason:
+                continue
+            with self.subTest("%s:%d" % (self.document, block.line)):
+                self.assertIn(block.line, printed, output[-2000:])
+                for part in block.value.split(", ") if block.key == "output has" else ():
+                    self.assertIn(part, printed[block.line])
+
+    @staticmethod
+    def output_of(failures, output):
+        """What the blocks said in which a command failed."""
+        lines = [int(line.split()[0]) for line in failures.split("\n") if line.split() and line.split()[0].isdigit()]
+        parts = re.split(r"^(?==== line )", output, flags=re.M)
+        begins = [int(re.match(r"=== line (\d+)", part).group(1)) for part in parts if part.startswith("=== line")]
+        wanted = {max((begin for begin in begins if begin <= line), default=0) for line in lines}
+        return "\n".join(part[-3000:] for part in parts
+                         if part.startswith("=== line") and int(re.match(r"=== line (\d+)", part).group(1)) in wanted)
+
+
+def name_of(document):
+    return re.sub(r"\W", "_", re.sub(r"\.md$", "", document))
+
+
+for one in documents():
+    if os.path.basename(one)[:-3] not in PENDING and any(not block.reason for block in blocks_of(one)):
+        name = "Document_" + name_of(one)
+        globals()[name] = type(name, (Document,), {
+            "document": one, "__module__": __name__, "SAME_FOR_ALL_USERS": one not in IN_CLONE})
+del Document, name
+
+
+class NotRun(t.Case):
+    """Blocks that cannot run here: one skip for each reason, which names them."""
+    SAME_FOR_ALL_USERS = True
+
+
+def skip_for(reason, blocks):
+    def test(self):
+        self.skipTest("%s: %s" % (reason, ", ".join("%s:%d" % (block.document, block.line) for block in blocks)))
+    return test
+
+
+def reasons():
+    by_reason = {}
+    for document in documents():
+        for block in blocks_of(document):
+            if block.reason:
+                by_reason.setdefault(block.reason, []).append(block)
+    return by_reason
+
+
+for number, (one, found) in enumerate(sorted(reasons().items()), 1):
+    setattr(NotRun, "test_" + re.sub(r"\W+", "_", one)[:40], skip_for(one, found))
+
+
+class Text(t.Case):
+    """Of all documents."""
+    SAME_FOR_ALL_USERS = True
+
+    def test_directives_are_known(self):
+        for document in documents():
+            for block in blocks_of(document):
+                with self.subTest("%s:%d" % (document, block.line)):
+                    self.assertIn(block.key, KEYS)
+
+    def test_links_lead_to_files(self):
+        for document in documents():
+            with open(os.path.join(t.ROOT, document), encoding="utf-8") as file:
+                links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)(?:#[^)]*)?\)", file.read())
+            for link in links:
+                with self.subTest("%s: %s" % (document, link)):
+                    self.assertTrue(os.path.exists(os.path.join(t.ROOT, os.path.dirname(document), link)))
+
+    def test_every_document_is_listed(self):
+        with open(os.path.join(t.ROOT, "docs", "README.md"), encoding="utf-8") as file:
+            index = file.read()
+        for document in documents():
+            if document not in ("README.md", "docs/README.md"):
+                with self.subTest(document):
+                    self.assertIn("(%s)" % os.path.relpath(document, "docs"), index)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
