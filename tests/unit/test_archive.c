@@ -385,9 +385,10 @@ static void test_ranks_are_kept(void **state)
 	make(paths[2], &(struct made){ "old", "python3 a.py", NULL, 42, 0, 7 });
 	put_rank(paths[0], 42, 0);
 	put_rank(paths[1], 42, 3);
-	change(paths[2], "DROP TABLE process; CREATE TABLE process(pid INTEGER PRIMARY KEY, parent_pid INTEGER,"
-			 " name TEXT NOT NULL, command TEXT NOT NULL, python TEXT, started REAL NOT NULL, ended REAL);"
-			 " INSERT INTO process VALUES(42, 1, 'python3', 'python3 a.py', NULL, 1.5, NULL)");
+	change(paths[2],
+	       "DROP TABLE process; CREATE TABLE process(pid INTEGER PRIMARY KEY, parent_pid INTEGER,"
+	       " name TEXT NOT NULL, command TEXT NOT NULL, python TEXT, started REAL NOT NULL, ended REAL);"
+	       " INSERT INTO process(pid, parent_pid, name, command, python, started, ended) VALUES(42, 1, 'python3', 'python3 a.py', NULL, 1.5, NULL)");
 	assert_string_equal(answer(paths[2], "SELECT host, rank, count(*) FROM sample GROUP BY 1, 2"), "old||6");
 	assert_int_equal(copy(paths, 3, names.out, false, &result), 0);
 	expect_sound(names.out);

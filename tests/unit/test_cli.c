@@ -35,7 +35,7 @@ static const char rows_sql[] =
 	"INSERT INTO run(run, started, ended, clean, command, pid, mode, hz, stack_source, python,"
 	"                kernel_frames, host, kernel, cpus, probing)"
 	"  VALUES(1, 1.7e9, 1.7e9 + 5, 1, 'python3 train.py', 7, 'cpu', 99, 'read', '3.11.2', 0, 'h', '6.1', 2, '0');"
-	"INSERT INTO process VALUES(7, 1, 'python3', 'python3 train.py', '3.11.2', 1.7e9, NULL);"
+	"INSERT INTO process(pid, parent_pid, name, command, python, started, ended) VALUES(7, 1, 'python3', 'python3 train.py', '3.11.2', 1.7e9, NULL);"
 	"INSERT INTO thread VALUES(7, 7, 'python3', 1.7e9, NULL);"
 	"INSERT INTO module VALUES(1, '/usr/lib/libz.so.1', NULL);"
 	"INSERT INTO function VALUES(1, 'train', NULL, 'python', NULL, '/srv/train.py', 3, NULL),"

@@ -19,7 +19,7 @@
 
 /* Two threads of a Python program: main -> eval -> train (python) -> sorted, and a kernel leaf. */
 static const char rows_sql[] =
-	"INSERT INTO process VALUES(42, 1, 'python3', 'python3 train.py', NULL, 1.0, NULL);"
+	"INSERT INTO process(pid, parent_pid, name, command, python, started, ended) VALUES(42, 1, 'python3', 'python3 train.py', NULL, 1.0, NULL);"
 	"INSERT INTO thread VALUES(42, 42, 'main', 1.0, NULL), (42, 43, 'worker', 1.0, NULL), (7, 7, 'lost', 1.0, NULL);"
 	"INSERT INTO module VALUES(1, '/usr/bin/python3.11', NULL), (2, '/lib/libc.so.6', 'abcd'), (3, 'relative.so', NULL);"
 	"INSERT INTO function VALUES"
