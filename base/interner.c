@@ -21,7 +21,7 @@ static int append(struct interner *interner, const void *bytes, size_t n_bytes, 
 
 	if (n_bytes > UINT32_MAX || interner->n >= UINT32_MAX)
 		return -EOVERFLOW;
-	while (interner->bytes_allocated - interner->n_bytes < n_bytes) {
+	while (interner->bytes_allocated - interner->n_bytes <= n_bytes) {
 		r = grow(&interner->bytes, interner->bytes_allocated, &interner->bytes_allocated, 1);
 		if (r < 0)
 			return r;
@@ -33,8 +33,9 @@ static int append(struct interner *interner, const void *bytes, size_t n_bytes, 
 		return r;
 	if (n_bytes > 0)
 		memcpy(interner->bytes + interner->n_bytes, bytes, n_bytes);
+	interner->bytes[interner->n_bytes + n_bytes] = '\0';
 	interner->items[interner->n++] = (struct interned){ .offset = interner->n_bytes, .n_bytes = (uint32_t)n_bytes };
-	interner->n_bytes += n_bytes;
+	interner->n_bytes += n_bytes + 1;
 	return 1;
 }
 

@@ -12,7 +12,7 @@
 
 /* Zeroed: empty. */
 struct interner {
-	uint8_t *bytes; /* of all strings, one behind the other */
+	uint8_t *bytes; /* of all strings, a NUL behind each */
 	size_t n_bytes, bytes_allocated;
 	struct interned {
 		size_t offset; /* into bytes */
@@ -34,7 +34,7 @@ int interner_add(struct interner *interner, const void *bytes, size_t n_bytes, u
 /* interner_find - the number of a string, if it is known. */
 bool interner_find(const struct interner *interner, const void *bytes, size_t n_bytes, uint32_t *ret);
 
-/* A string by its number; borrowed until one is added. */
+/* A string by its number, with a NUL behind it; borrowed until one is added. */
 static inline const void *interner_get(const struct interner *interner, uint32_t id, uint32_t *ret_bytes)
 {
 	*ret_bytes = interner->items[id].n_bytes;

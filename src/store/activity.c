@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/id_map.h"
+#include "base/interner.h"
 #include "base/util.h"
 #include "src/store/row_block.h"
 #include "src/store/store_private.h"
@@ -59,50 +60,19 @@ struct timelines {
 
 struct activity {
 	struct timelines steps, spans;
-	char **names;
-	size_t n_names, names_allocated;
-	struct id_map
-		name_index; /* hash of a name -> first name with it; a chain of equal hashes is searched from there */
+	struct interner names;
 	struct id_map steppers; /* pid -> tid of the thread that began a step last, in the order of time: the last one */
 };
 
 /* ---- Names ---- */
 
-static uint64_t hash_of(const char *text, size_t n)
-{
-	uint64_t hash = UINT64_C(14695981039346656037);
-
-	for (size_t i = 0; i < n; i++)
-		hash = (hash ^ (unsigned char)text[i]) * UINT64_C(1099511628211);
-	return hash | 1;
-}
-
-static bool is_name(const char *name, const char *text, size_t n)
-{
-	return strncmp(name, text, n) == 0 && name[n] == '\0';
-}
-
 /* @text: a NUL ends it, too: a file's texts are foreign. @ret: plus 1. */
 static int enter_name(struct activity *activity, const char *text, size_t n_text, uint32_t *ret)
 {
-	size_t n = strnlen(text, n_text);
-	uint64_t hash = hash_of(text, n);
-	struct id_slot *slot;
-	int r;
+	int r = interner_add(&activity->names, text, strnlen(text, n_text), ret);
 
-	for (; (slot = id_map_find(&activity->name_index, hash)) != NULL; hash += 2)
-		if (is_name(activity->names[slot->id], text, n)) {
-			*ret = slot->id + 1;
-			return 0;
-		}
-	r = grow(&activity->names, activity->n_names, &activity->names_allocated, sizeof *activity->names);
-	if (r < 0)
-		return r;
-	activity->names[activity->n_names] = strndup(text, n);
-	if (!activity->names[activity->n_names])
-		return -ENOMEM;
-	*ret = (uint32_t)++activity->n_names;
-	return id_map_add(&activity->name_index, hash, *ret - 1);
+	*ret += r >= 0;
+	return MIN(r, 0);
 }
 
 /* ---- Read rows ---- */
@@ -653,10 +623,7 @@ void activity_free(struct activity *activity)
 		return;
 	lines_done(&activity->steps);
 	lines_done(&activity->spans);
-	for (size_t i = 0; i < activity->n_names; i++)
-		free(activity->names[i]);
-	free(activity->names);
-	id_map_done(&activity->name_index);
+	interner_done(&activity->names);
 	id_map_done(&activity->steppers);
 	free(activity);
 }
@@ -692,7 +659,9 @@ static const struct moment *find_moment(struct timeline *line, uint64_t time_ns)
 
 static const char *name_at(const struct activity *activity, uint32_t name)
 {
-	return name > 0 ? activity->names[name - 1] : NULL;
+	uint32_t n_bytes;
+
+	return name > 0 ? interner_get(&activity->names, name - 1, &n_bytes) : NULL;
 }
 
 /* Of the thread that begins the steps. */

@@ -22,6 +22,7 @@ static void assert_added(struct interner *interner, const char *text, size_t n_b
 	assert_int_equal(n_found, n_bytes);
 	if (n_bytes > 0)
 		assert_memory_equal(found, text, n_bytes);
+	assert_int_equal(((const char *)found)[n_bytes], '\0');
 }
 
 static void test_numbers(void **state)
