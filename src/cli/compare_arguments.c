@@ -42,6 +42,12 @@ static void parse_per(const char *argument, struct compare_options *options)
 	options->counter = argument;
 }
 
+static void parse_time(struct argp_state *state, const char *option, const char *argument, struct view_time *ret)
+{
+	if (view_time_parse(argument, ret) < 0)
+		argp_error(state, "%s needs a time such as 12.5, 90s, 2m or 14:05, not %s", option, argument);
+}
+
 error_t compare_arguments_parse(int key, char *argument, struct argp_state *state, struct compare_arguments *arguments)
 {
 	switch (key) {
@@ -50,6 +56,12 @@ error_t compare_arguments_parse(int key, char *argument, struct argp_state *stat
 		return 0;
 	case KEY_COMPARE_MIN_SHARE:
 		arguments->options.min_share = cli_parse_number(state, argument, "--min-change-share", 0, 100) / 100;
+		return 0;
+	case KEY_COMPARE_BASE_SINCE:
+		parse_time(state, "--base-since", argument, &arguments->base_since);
+		return 0;
+	case KEY_COMPARE_BASE_UNTIL:
+		parse_time(state, "--base-until", argument, &arguments->base_until);
 		return 0;
 	case KEY_CHMOD:
 		arguments->mode = cli_parse_mode(state, argument);
@@ -104,10 +116,18 @@ static int add_recording(struct compare_arguments *arguments, enum side side, co
 {
 	CLEANUP(sqlite3_closep) sqlite3 *db = NULL;
 	CLEANUP(profile_freep) struct profile *profile = NULL;
+	struct view_time since = arguments->view.since, until = arguments->view.until;
+	bool has_window = arguments->base_since.type != VIEW_TIME_NONE || arguments->base_until.type != VIEW_TIME_NONE;
 	char why[MAX_WHY];
 	int status, r;
 
+	if (side == SIDE_BASE && has_window) {
+		arguments->view.since = arguments->base_since;
+		arguments->view.until = arguments->base_until;
+	}
 	status = view_open(path, &arguments->view, &db, &profile);
+	arguments->view.since = since;
+	arguments->view.until = until;
 	if (status != EXIT_OK)
 		return status;
 	r = compare_add(compare, side, path, db, profile, why);

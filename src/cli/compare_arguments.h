@@ -14,11 +14,13 @@
 struct compare_arguments {
 	struct glob_list files[N_SIDES]; /* as they were given: a file, a list with commas, a glob */
 	struct view view;
+	struct view_time base_since,
+		base_until; /* of the base, instead of the view's; all zero: as the view has them */
 	struct compare_options options;
 	mode_t mode; /* of the written files; 0: default */
 };
 
-enum { KEY_COMPARE_PER = 0x700, KEY_COMPARE_MIN_SHARE };
+enum { KEY_COMPARE_PER = 0x700, KEY_COMPARE_MIN_SHARE, KEY_COMPARE_BASE_SINCE, KEY_COMPARE_BASE_UNTIL };
 
 #define COMPARE_ARGUMENTS_OPTION_ROWS                                                                                         \
 	CHMOD_OPTION_ROW,                                                                                                     \

@@ -28,6 +28,9 @@ struct options {
 static const struct argp_option option_list[] = {
 	{ "against", KEY_AGAINST, "HEAD", 0,
 	  "Recordings before this option are the base, HEAD and those after it are the head", 0 },
+	{ "base-since", KEY_COMPARE_BASE_SINCE, "TIME", 0,
+	  "Only BASE's samples from TIME on; --since and --until are HEAD's then: two windows of one recording", 0 },
+	{ "base-until", KEY_COMPARE_BASE_UNTIL, "TIME", 0, "Only BASE's samples before TIME", 0 },
 	{ "format", 'f', "FORMAT", 0,
 	  "text, json, markdown (for a review comment), or svg or html: a flame graph of HEAD, red where it takes more "
 	  "than BASE, blue where less (default: by OUT's ending, otherwise text)",
@@ -124,6 +127,7 @@ static const struct argp argp = {
 	       "  probing diff 'base*.db' 'head*.db' --format markdown\n"
 	       "  probing diff before.db after.db -o change.svg\n"
 	       "  probing diff train.db --slow-steps\n"
+	       "  probing diff train.db train.db --base-until 5m --since 5m --normalize samples\n"
 	       "  probing diff b1.db b2.db b3.db --against h1.db h2.db h3.db --normalize samples\n"
 	       "\n"
 	       "With four or more runs per side, the answer accounts for variation between runs; with one each it "

@@ -14,6 +14,7 @@
 #include "src/cli/cli.h"
 #include "src/cli/endpoint.h"
 #include "src/cli/python_program.h"
+#include "src/export/export.h"
 #include "src/serve/serve.h"
 
 enum { OPTION_PORT = 0x200, OPTION_SOCKET, OPTION_TIMEOUT, OPTION_LIMIT, MAX_TARGETS = 64, MAX_COMMAND = 4096 };
@@ -215,7 +216,9 @@ static int serve(const struct options *options)
 
 static int run_serve(int argc, char **argv)
 {
-	struct options options = { .serve = { .timeout_s = 30, .max_rows = 10000 } };
+	struct options options = {
+		.serve = { .timeout_s = 30, .max_rows = 10000, .has_html = !export_diff_html_lacks() }
+	};
 	struct serve_target targets[MAX_TARGETS];
 	size_t n = 0;
 	int status;

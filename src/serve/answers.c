@@ -14,14 +14,7 @@
 #include "src/serve/page.h"
 #include "src/serve/worker.h"
 
-enum {
-	MAX_SENTENCE = 1024,
-	DEFAULT_SECONDS = 5,
-	MAX_SECONDS = 60,
-	PICTURE_SECONDS = 60,
-	SHORT_SECONDS = 20,
-	GRACE_S = 2
-};
+enum { MAX_SENTENCE = 1024, SHORT_SECONDS = 20, GRACE_S = 2 };
 
 /* ---- Answers ---- */
 
@@ -194,10 +187,10 @@ bool target_is_running(const struct serve_target *target)
 	return poll(&ended, 1, 0) == 0;
 }
 
-const struct serve_target *target_of(const struct request *request, struct answer *ret)
+const struct serve_target *request_target(const struct request *request, const char *parameter, struct answer *ret)
 {
 	const struct serve_options *options = request->options;
-	const char *name = request_parameter(request, "target");
+	const char *name = request_parameter(request, parameter);
 
 	for (size_t i = 0; i < options->n_targets; i++) {
 		const struct serve_target *target = &options->targets[i];
@@ -213,9 +206,8 @@ const struct serve_target *target_of(const struct request *request, struct answe
 	return NULL;
 }
 
-/* A whole number from low to high; -1: answered with an error. */
-static long number_of(const struct request *request, const char *name, long low, long high, long otherwise,
-		      struct answer *ret)
+long request_number(const struct request *request, const char *name, long low, long high, long otherwise,
+		    struct answer *ret)
 {
 	const char *text = request_parameter(request, name);
 	char *end;
@@ -234,7 +226,7 @@ static long number_of(const struct request *request, const char *name, long low,
 
 static void answer_query(const struct request *request, struct answer *ret)
 {
-	const struct serve_target *target = target_of(request, ret);
+	const struct serve_target *target = request_target(request, "target", ret);
 	const struct serve_options *options = request->options;
 	const char *sent = mhd.lookup_connection_value(request->connection, MHD_HEADER_KIND,
 						       MHD_HTTP_HEADER_CONTENT_TYPE);
@@ -259,45 +251,11 @@ static void answer_query(const struct request *request, struct answer *ret)
 		ret->type = is_csv ? "text/csv; charset=utf-8" : "application/json";
 }
 
-static void answer_flamegraph(const struct request *request, struct answer *ret)
-{
-	const struct serve_target *target = target_of(request, ret);
-	const char *format = request_parameter(request, "format");
-	char duration[16];
-	const char *words[] = { "flamegraph", "--quiet", "--output", "-",  "--format", "svg",
-				NULL,         NULL,      NULL,       NULL, NULL };
-	size_t n = 6;
-	long seconds;
-
-	if (!target)
-		return;
-	if (format && strcmp(format, "svg") != 0 && strcmp(format, "html") != 0) {
-		answer_fail(ret, MHD_HTTP_BAD_REQUEST, "the format is svg or html, not %s", format);
-		return;
-	}
-	seconds = number_of(request, "seconds", 1, MAX_SECONDS, DEFAULT_SECONDS, ret);
-	if (seconds < 0)
-		return;
-	snprintf(duration, sizeof duration, "%ld", seconds);
-	if (format)
-		words[5] = format;
-	if (target->pid != 0) {
-		words[n++] = "--duration";
-		words[n++] = duration;
-	}
-	words[n++] = "--";
-	words[n] = target->word;
-	if (!request_run(request, words, (double)(target->pid != 0 ? seconds : 0) + PICTURE_SECONDS, ret))
-		return;
-	ret->type = format && strcmp(format, "html") == 0 ? "text/html; charset=utf-8" : "image/svg+xml";
-	ret->is_picture = true;
-}
-
 static void answer_callstack(const struct request *request, struct answer *ret)
 {
-	const struct serve_target *target = target_of(request, ret);
+	const struct serve_target *target = request_target(request, "target", ret);
 	bool is_json = accepts(request, "application/json");
-	char thread[16];
+	char thread[24];
 	const char *words[] = { "backtrace", NULL, NULL, NULL, NULL, NULL };
 	size_t n = 1;
 	long tid;
@@ -309,7 +267,7 @@ static void answer_callstack(const struct request *request, struct answer *ret)
 			    target->name);
 		return;
 	}
-	tid = number_of(request, "tid", 1, 1 << 22, 0, ret);
+	tid = request_number(request, "tid", 1, 1 << 22, 0, ret);
 	if (tid < 0)
 		return;
 	snprintf(thread, sizeof thread, "%ld", tid);
@@ -372,6 +330,7 @@ static void answer_overview(const struct request *request, struct answer *ret)
 		to_json_object_end(&json);
 	}
 	to_json_array_end(&json);
+	to_json_put_bool(&json, "html", options->has_html);
 	to_json_object_end(&json);
 	ret->status = MHD_HTTP_OK;
 	answer_document(ret, &json);
@@ -418,6 +377,7 @@ static const struct path paths[] = {
 	{ "GET", "/apis/overview", false, answer_overview },
 	{ "GET", "/apis/flamegraph", false, answer_flamegraph },
 	{ "GET", "/apis/timeline", false, answer_timeline },
+	{ "GET", "/apis/compare", false, answer_compare },
 	{ "GET", "/apis/pythonext/callstack", false, answer_callstack },
 	{ "POST", "/apis/pythonext/eval", false, answer_eval },
 };

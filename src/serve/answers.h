@@ -51,6 +51,13 @@ void answer_fail(struct answer *ret, unsigned status, const char *format, ...) _
 /* A parameter of the URL; NULL: not given. */
 const char *request_parameter(const struct request *request, const char *name);
 
+/* The target that a parameter names, without it the first one; NULL: answered with an error. */
+const struct serve_target *request_target(const struct request *request, const char *parameter, struct answer *ret);
+
+/* A parameter: a whole number from low to high; -1: answered with an error. */
+long request_number(const struct request *request, const char *name, long low, long high, long otherwise,
+		    struct answer *ret);
+
 /*
  * request_run - answer with the output of a verb.
  * @words:   of the verb; ends with NULL.
@@ -63,9 +70,6 @@ bool request_run(const struct request *request, const char *const *words, double
 bool request_ask(const struct request *request, const struct serve_target *target, const char *const *words,
 		 const char *line, double seconds, struct answer *ret);
 
-/* The target that "target" names, else the first one; NULL: answered with an error. */
-const struct serve_target *target_of(const struct request *request, struct answer *ret);
-
 /* Whether a process has not ended. */
 bool target_is_running(const struct serve_target *target);
 
@@ -73,5 +77,9 @@ bool target_is_running(const struct serve_target *target);
 void answer_metrics(const struct request *request, struct answer *ret);
 /* timeline.c */
 void answer_timeline(const struct request *request, struct answer *ret);
+
+/* profiles.c */
+void answer_flamegraph(const struct request *request, struct answer *ret);
+void answer_compare(const struct request *request, struct answer *ret);
 
 #endif

@@ -34,6 +34,7 @@ struct serve_options {
 	const char *token;  /* that API requests may send, SERVE_MIN_TOKEN to SERVE_MAX_TOKEN bytes; NULL: none */
 	double timeout_s;   /* of a query */
 	uint64_t max_rows;  /* of each result */
+	bool has_html;      /* flame graphs can be written as HTML */
 };
 
 struct serve;

@@ -28,7 +28,7 @@ static bool put_parameter(const struct request *request, const char *name, char 
 void answer_timeline(const struct request *request, struct answer *ret)
 {
 	static const char *const names[] = { "since", "until", "pixels", "depth", "threads" };
-	const struct serve_target *target = target_of(request, ret);
+	const struct serve_target *target = request_target(request, "target", ret);
 	char question[QUESTION_BYTES + 2] = "";
 
 	if (!target)

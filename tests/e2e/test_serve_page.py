@@ -217,6 +217,49 @@ class Page(t.Case):
             text = open(path).read().replace("\r\n", "\n")
             self.assertEqual(wanted, json.loads(text) if kind == "JSON" else text)
 
+    # ---- Flame graphs ----
+
+    def picture(self):
+        """The address of the picture that is shown, when it is there; else the sentence that says why not."""
+        self.page.until("document.getElementById('graph-note') && ['', 'error'].includes(document.getElementById('graph-note').className)"
+                        " && !document.querySelector('iframe.loading') && !document.getElementById('graph-note').textContent.endsWith('made.')")
+        return self.page.run("document.querySelector('.flame iframe') && document.querySelector('.flame iframe').src"), self.text("#graph-note")[0]
+
+    def parameters(self, address):
+        return dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(address).query))
+
+    def test_flame_graphs_of_a_recording(self):
+        self.go(view="flame", target="train.db")
+        address, note = self.picture()
+        self.assertEqual("", note)
+        self.assertEqual("train.db", self.parameters(address)["target"])
+        self.assertEqual([200], self.page.run("performance.getEntriesByType('resource').filter(one => one.initiatorType === 'iframe')"
+                                              ".map(one => one.responseStatus)"))
+        self.page.click("[...document.querySelectorAll('.flame button')].find(one => one.textContent === 'Reversed')")
+        self.page.until("document.querySelector('.flame iframe').src.includes('inverted=1')")
+        self.assertEqual("1", self.state()["inverted"])
+        for state, wanted in (({"by": "step"}, {"by": "step"}), ({"thread": "evaluator"}, {"threads": "evaluator"}),
+                              ({"base": "window", "baseUntil": "1", "since": "1"}, {"base": "train.db", "base-until": "1", "since": "1"}),
+                              ({"base": MARKUP + ".db"}, {"base": MARKUP + ".db", "normalize": "samples"})):
+            with self.subTest(state):
+                self.go(view="flame", target="train.db", **state)
+                self.page.until("document.querySelector('.flame iframe:not(.loading)').src.includes(%s)" % json.dumps(
+                    urllib.parse.urlencode(dict([list(wanted.items())[0]]))))
+                address, note = self.picture()
+                self.assertEqual("", note)
+                self.assertLess(wanted.items(), self.parameters(address).items())
+
+    def test_a_filter_that_leaves_nothing_is_said(self):
+        self.go(view="flame", target="train.db", function="xyzzy")
+        self.await_text("#graph-note", "match")
+        self.page.errors.clear()  # the failed request
+
+    def test_a_flame_graph_of_a_process(self):
+        self.go(view="flame", target=self.pid, seconds="1")
+        self.page.until("!!document.getElementById('seconds') && document.getElementById('seconds').value === '1'")
+        self.page.click("[...document.querySelectorAll('.flame button')].find(one => one.textContent === 'Draw')")
+        self.page.until("document.querySelector('.flame iframe:not(.loading)')?.src.includes('target=%s')" % self.pid)
+
     # ---- All views ----
 
     def test_everybody_can_use_it(self):
@@ -237,6 +280,19 @@ class Page(t.Case):
                         self.assertLessEqual(self.page.run("document.documentElement.scrollWidth - innerWidth"), 0)
         self.page.resize(1280)
         self.page.prefer(color_scheme="light", reduced_motion="reduce")
+
+
+class Windows(t.Case):
+    def test_two_windows_of_one_recording(self):
+        """diff of a recording with itself: its first half against its second one."""
+        t.need_perf()
+        with t.scratch(), t.fixture("demo.py") as target:
+            probing("record", "--pid", target.pid, "-d", 2, "-F", 299, "-o", "out.db", check=t.OK)
+            both = json.loads(probing("diff", "out.db", "out.db", "--base-until", "1", "--since", "1", "-f", "json", check=t.OK).stdout)
+            counts = [probing("sql", "out.db", "WITH r AS (SELECT started + 1 AS half FROM run) SELECT count(*) FROM sample, r "
+                              "WHERE timestamp %s half" % sign, "-f", "csv", "--no-header", check=t.OK).stdout.strip() for sign in ("<", ">=")]
+            self.assertEqual(counts, [str(both[side][0]["samples"]) for side in ("base", "head")])
+            self.assertIn("--base-since needs a time", probing("diff", "out.db", "out.db", "--base-since", "x", check=t.USAGE).stderr)
 
 
 if __name__ == "__main__":
