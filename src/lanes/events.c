@@ -42,11 +42,10 @@ static const struct event_query {
 			      " FROM torch_op JOIN gpu_trace USING (trace)" },
 	{ "ranges", "SELECT coalesce(gpu_trace.pid, 0), 0, NULL, name, " STARTED
 		    " FROM gpu_range JOIN gpu_trace USING (trace) WHERE start_ns IS NOT NULL" },
-	{ "GPU kernels",
-	  "SELECT 0, 0, 'GPU ' || coalesce(device, '?') || coalesce(' · stream ' || stream, ''), name, " STARTED
-	  " FROM gpu_kernel JOIN gpu_trace USING (trace)"
-	  " WHERE start_ns IS NOT NULL" },
-	{ "GPU copies", "SELECT 0, 0, 'GPU ' || coalesce(device, '?') || ' · copies', name, " STARTED
+	{ "GPU kernels", "SELECT 0, 0, coalesce(device, 'GPU') || coalesce(' · stream ' || stream, ''), name, " STARTED
+			 " FROM gpu_kernel JOIN gpu_trace USING (trace)"
+			 " WHERE start_ns IS NOT NULL" },
+	{ "GPU copies", "SELECT 0, 0, coalesce(device, 'GPU') || ' · copies', name, " STARTED
 			" FROM gpu_memcpy JOIN gpu_trace USING (trace)"
 			" WHERE start_ns IS NOT NULL" },
 };

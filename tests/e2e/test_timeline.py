@@ -7,13 +7,20 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
+import unittest
 
 import probing_test as t
 import test_rings
 from probing_test import probing
 from test_serve import Answer, commands_of, serving
 
+sys.path.insert(0, os.path.join(t.ROOT, "tests", "browser"))
+import axe  # noqa: E402
+import devtools  # noqa: E402
+
+NAME = "<img src=x>.db"
 TOKEN = "a token of the test"
 TRACE = os.path.join(t.FIXTURES, "traces", "torch-2.11-cuda.json.gz")
 LOOP = r"""
@@ -252,3 +259,178 @@ class OfTraces(t.Case):
             begins = [first for lane in kernels for row in lane["rows"] for first, _, _, _ in slices(row)]
             self.assertAlmostEqual((wanted[2] - wanted[1]) / answer["column_ns"], max(ends) - min(begins), delta=3)
             self.assertTrue(lanes_of(answer, "torch operations"))
+
+
+class InABrowser(t.Case):
+    """The view of the page, by pointer, wheel and keys; of a recording that is finished, and of one that goes on."""
+
+    @classmethod
+    def setUpClass(cls):
+        t.need_perf()
+        browser = devtools.find_browser()
+        if browser is None:
+            raise unittest.SkipTest("there is no Chromium here")
+        with contextlib.ExitStack() as stack:
+            cls.path = os.path.join(stack.enter_context(t.scratch()), NAME)
+            target = stack.enter_context(t.fixture("gil.py", "--seconds", 60))
+            probing("record", "--pid", target.pid, "-d", 2, "-F", 199, "--mode", "wall", "-o", NAME, check=t.OK)
+            answer = timeline(NAME)
+            cls.length = (answer["end_ns"] - answer["begin_ns"]) / 1e9
+            recorder = stack.enter_context(t.recorder("--pid", target.pid, "-o", "live.db"))
+            recorder.stderr.readline()
+            probing("import", TRACE, "-o", "gpu.db", check=t.OK)
+            _, cls.link = stack.enter_context(serving(NAME, "gpu.db", "live.db"))
+            cls.page = stack.enter_context(devtools.opened(browser))
+            cls.page.resize(1300, 900)
+            cls.page.send("Page.navigate", url=cls.link)
+            cls.page.until("document.querySelectorAll('nav a').length > 2")
+            cls.addClassCleanup(stack.pop_all().close)
+
+    def open(self, target=NAME, more=""):
+        self.page.run("location.hash = '#view=timeline&target=%s%s'" % (target.replace("<", "%3C").replace(">", "%3E").replace("=", "%3D"), more))
+        self.page.until("document.querySelectorAll('.timeline .names button').length > 0 && "
+                        "document.querySelector('.timeline [role=status]').textContent === '' && "
+                        "document.querySelector('.timeline canvas').getAttribute('aria-label').includes(' from ')")
+        self.page.settle()
+
+    def text(self, selector):
+        return self.page.run("document.querySelector('.timeline %s').innerText" % selector)
+
+    def hash(self):
+        return dict(part.split("=") for part in self.page.run("location.hash")[1:].split("&"))
+
+    def range(self):
+        """In seconds, as the URL has it."""
+        self.page.until("location.hash.includes('since=')")
+        return float(self.hash()["since"]), float(self.hash()["until"])
+
+    def place(self):
+        return self.page.run("(box => [box.x, box.y, box.width, box.height])(document.querySelector('.timeline canvas').getBoundingClientRect())")
+
+    def wheel(self, x, y, delta):
+        self.page.send("Input.dispatchMouseEvent", type="mouseWheel", x=x, y=y, deltaX=0, deltaY=delta)
+
+    def drag(self, x, y, to):
+        self.page.mouse("mouseMoved", x, y)
+        self.page.mouse("mousePressed", x, y)
+        for i in range(1, 5):
+            self.page.send("Input.dispatchMouseEvent", type="mouseMoved", x=x + (to - x) * i / 4, y=y, button="left", buttons=1)
+        self.page.mouse("mouseReleased", to, y)
+
+    def colours(self, x, y, width, height):
+        """How many colours a part of the picture has."""
+        return self.page.run("(() => { const canvas = document.querySelector('.timeline canvas'), ratio = devicePixelRatio;"
+                             "const data = new Uint32Array(canvas.getContext('2d').getImageData(%d * ratio, %d * ratio, %d * ratio, %d * ratio).data.buffer);"
+                             "return new Set(data).size; })()" % (x, y, width, height))
+
+    def test_lanes_zoom_and_the_flame_graph_of_a_range(self):
+        self.open()
+        names = self.text(".names")
+        for name in ("holder", "free", "collector", "GIL", "memory (RSS)"):
+            self.assertIn(name, names)
+        x, y, width, height = self.place()
+        self.assertGreater(self.colours(0, 30, width, height - 40), 8)
+        self.wheel(x + width / 2, y + height / 2, -400)
+        since, until = self.range()
+        self.assertAlmostEqual(1.25 ** -4, (until - since) / self.length, delta=0.05)
+        self.page.run("document.querySelector('.timeline canvas').focus()")
+        self.page.press("d")
+        self.page.until("!location.hash.includes('since=%s')" % self.hash()["since"])
+        self.assertGreater(self.range()[0], since)
+        for _ in range(40):
+            self.page.press("w")
+        self.page.until("document.querySelector('.timeline .range').innerText.includes('µs')")
+        self.page.settle()
+        self.assertGreater(self.colours(0, 30, width, height - 40), 3)  # a microsecond has its calls, too
+        self.page.press("Home")
+        self.page.until("!location.hash.includes('since=')")
+        self.drag(x + width * 0.25, y + 10, x + width * 0.5)  # on the times
+        self.page.until("document.querySelector('.timeline .details h3').textContent === 'Range'")
+        self.page.click("[...document.querySelectorAll('.timeline .details a')].find(one => one.textContent === 'Flame graph of this range')")
+        self.page.until("location.hash.includes('view=flame')")
+        since, until = self.range()
+        self.assertAlmostEqual(0.25, (until - since) / self.length, delta=0.02)
+        self.open(NAME, "&since=0.5&until=1")
+        self.page.until("document.querySelector('.timeline .range').innerText.includes('0.5')")
+        self.assertIn("500 ms", self.text(".range"))
+        self.assertEqual([], self.page.errors)
+
+    def test_details_marks_and_lanes_that_close(self):
+        self.open(NAME, "&thread=holder")
+        self.assertNotIn("collector", self.text(".names"))
+        x, y, width, _ = self.place()
+        answer = timeline(self.path, "--pixels", int(width))
+        [holder] = [thread for thread in answer["threads"] if thread["name"] == "holder"]
+        first, n, _, _ = max(slices(holder["rows"][0]), key=lambda one: one[1])
+        whole = answer["end_ns"] - answer["begin_ns"]
+        x += width * (answer["first_ns"] + (first + n / 2) * answer["column_ns"] - answer["begin_ns"]) / whole
+        top = self.page.run("[...document.querySelectorAll('.timeline .names button')].find(one => one.innerText.includes('holder')).offsetTop")
+        self.page.mouse("mouseMoved", x, y + top + 20)
+        self.page.until("!document.querySelector('.timeline .tip').hidden")
+        self.assertIn("holder", self.text(".tip"))
+        for kind in ("mousePressed", "mouseReleased"):
+            self.page.mouse(kind, x, y + top + 20)
+        self.page.until("document.querySelector('.timeline .details').innerText.includes('Length')")
+        self.assertIn("holder", self.text(".details"))
+        target = self.page.run("[...document.querySelectorAll('.timeline .details a')].find(one => one.textContent.includes('this function')).href")
+        self.assertIn("function=", target)
+        self.assertIn("view=flame", target)
+        self.page.run("(input => { input.value = 'holding'; input.dispatchEvent(new Event('input')); })(document.querySelector('.timeline input'))")
+        self.page.settle()
+        mark = "(() => { const canvas = document.querySelector('.timeline canvas');" \
+               "const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data; let n = 0;" \
+               "for (let i = 0; i < data.length; i += 4) n += data[i] === %d && data[i + 1] === %d && data[i + 2] === %d; return n; })()"
+        self.assertGreater(self.page.run(mark % (255, 95, 176)), 100)  # --mark
+        self.page.run("document.querySelector('.timeline canvas').focus()")
+        self.page.press("Escape")
+        self.page.settle()
+        self.assertEqual(0, self.page.run(mark % (255, 95, 176)))
+        before = self.page.run("document.querySelector('.timeline .names').offsetHeight")
+        button = "[...document.querySelectorAll('.timeline .names button')].find(one => one.innerText.includes('holder'))"
+        self.page.click(button)
+        self.assertEqual("false", self.page.run(button + ".getAttribute('aria-expanded')"))
+        self.page.click(button)
+        self.assertEqual("true", self.page.run(button + ".getAttribute('aria-expanded')"))
+        self.assertEqual(before, self.page.run("document.querySelector('.timeline .names').offsetHeight"))
+        self.assertEqual([], self.page.errors)
+
+    def test_the_table_and_both_themes(self):
+        self.open()
+        self.page.click("document.querySelector('.timeline summary')")
+        self.page.until("document.querySelectorAll('.timeline tbody tr').length > 3")
+        table = self.text("table")
+        self.assertRegex(table, r"holder \(\d+\)\t\w+ \d+ %.*\t.+ \d+ %")
+        self.assertEqual(0, self.page.run("document.querySelectorAll('.timeline img').length"))
+        light = self.page.run("document.querySelector('.timeline canvas').toDataURL().length")
+        self.page.prefer(color_scheme="dark")
+        self.page.until("getComputedStyle(document.body).backgroundColor !== 'rgb(255, 255, 255)'")
+        self.page.settle()
+        pixel = self.page.run("[...document.querySelector('.timeline canvas').getContext('2d').getImageData(3, 3, 1, 1).data]")
+        self.assertLess(max(pixel[:3]), 90)
+        self.page.prefer(color_scheme="light")
+        self.page.until("getComputedStyle(document.body).backgroundColor === 'rgb(255, 255, 255)'")
+        self.assertGreater(light, 1000)
+        self.page.click("document.querySelector('.timeline summary')")
+
+    def test_axe_finds_nothing(self):
+        script = axe.source()
+        self.open()
+        for theme in ("light", "dark"):
+            self.page.prefer(color_scheme=theme, reduced_motion="reduce")
+            self.page.settle()
+            self.assertEqual([], axe.violations(self.page, script))
+        self.page.prefer(color_scheme="light")
+
+    def test_a_training_that_goes_on(self):
+        self.open("live.db")
+        self.assertIn("live", self.text(".range"))
+        first = float(re.search(r"to ([\d.]+) s", self.text(".range")).group(1))
+        self.page.until("Number(/to ([\\d.]+) s/.exec(document.querySelector('.timeline .range').innerText)[1]) > %f" % (first + 1))
+        self.assertEqual([], self.page.errors)
+
+    def test_kernels(self):
+        self.open("gpu.db")
+        self.assertRegex(self.text(".names"), r"H100.* · stream 7")
+        self.assertIn("profiler steps", self.text(".names"))
+        _, _, width, height = self.place()
+        self.assertGreater(self.colours(0, 30, width, height - 40), 4)

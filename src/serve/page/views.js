@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // views.js - all views, in the order of their links.
 import "./overview.js";
+import "./timeline.js";
 import "./flame.js";
 import "./tables.js";
 import "./backtrace.js";
