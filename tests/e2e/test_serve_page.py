@@ -260,6 +260,23 @@ class Page(t.Case):
         self.page.click("[...document.querySelectorAll('.flame button')].find(one => one.textContent === 'Draw')")
         self.page.until("document.querySelector('.flame iframe:not(.loading)')?.src.includes('target=%s')" % self.pid)
 
+    # ---- Backtrace ----
+
+    def test_backtrace(self):
+        self.go(view="backtrace", target=self.pid)
+        self.await_text("#stack .card h3", "MainThread")
+        self.assertTrue(any(one.startswith("evaluator") for one in self.text("#stack h3")))
+        self.await_text("#stack .call.python", "train train.py:")
+        self.page.click("[...document.querySelectorAll('.backtrace button')].find(one => one.textContent === 'Merged')")
+        self.page.until("document.getElementById('stack').className === 'tree'")
+        self.assertEqual("1", self.state()["merged"])
+        self.await_text("#stack.tree .soft", "evaluator (")
+        self.go(view="backtrace", target=self.pid, thread="evaluator", python="1", period="1")
+        self.await_text("#stack-note", "1 thread")
+        first = self.text("#stack-note")
+        self.page.until("document.getElementById('stack-note').textContent !== %s" % json.dumps(first[0]))
+        self.assertEqual(0, self.page.run("document.querySelectorAll('#stack .call.native').length"))
+
     # ---- All views ----
 
     def test_everybody_can_use_it(self):
