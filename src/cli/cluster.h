@@ -11,6 +11,7 @@ extern const struct verb *const cluster_verbs[];
 extern const struct verb cluster_verb_attach;
 extern const struct verb cluster_verb_backtrace;
 extern const struct verb cluster_verb_clock;
+extern const struct verb cluster_verb_fetch;
 extern const struct verb cluster_verb_flamegraph;
 extern const struct verb cluster_verb_nodes;
 extern const struct verb cluster_verb_query;

@@ -18,10 +18,11 @@
 #include "base/util.h"
 #include "src/cli/cluster.h"
 #include "src/cli/cluster_hosts.h"
+#include "src/http/http.h"
 
 extern char **environ;
 
-enum { N_EXCHANGES = 16, MAX_ANSWERS = 1000, LINE_BYTES = 32 };
+enum { N_EXCHANGES = 16, MAX_ANSWERS = 1000, LINE_BYTES = 32, HTTP_MS = 10000 };
 
 struct options {
 	struct cluster_options cluster;
@@ -142,6 +143,47 @@ static int ask(char **argv)
 	return EXIT_OK;
 }
 
+/* ---- Ask over HTTPS ---- */
+
+static int exchange_over_http(struct http *http, const struct http_request *request, struct clock_exchange *ret)
+{
+	struct http_answer answer;
+	int r;
+
+	ret->asked_ns = (int64_t)realtime_ns();
+	r = http_send(http, request, &answer);
+	ret->answered_ns = (int64_t)realtime_ns();
+	if (r < 0)
+		return cli_fail(EXIT_FAILED, "%s", http_error(http));
+	if (answer.status != 200)
+		return cli_fail(EXIT_FAILED, answer.status == 401 ? "it refuses the token" : "its answer is no time");
+	return clock_parse(answer.body, &ret->theirs_ns) < 0 ? cli_fail(EXIT_FAILED, "its answer is no time") : EXIT_OK;
+}
+
+/* The connection stays open: the first exchange alone waits for TLS. */
+static int ask_over_http(const struct cluster_options *options)
+{
+	CLEANUP(http_closep) struct http *http = NULL;
+	CLEANUP(http_forgetp) char *bearer = NULL;
+	struct clock_exchange exchanges[N_EXCHANGES];
+	struct clock_offset offset;
+	char url[HTTP_MAX_URL];
+	const char *headers[2] = { NULL };
+	struct http_request request = { .method = "GET", .url = url, .headers = headers, .max_answer = LINE_BYTES };
+	int status = cluster_open_http(options, HTTP_MS, &http, &bearer);
+
+	headers[0] = bearer;
+	if (snprintf(url, sizeof url, "%s/clock", options->hosts.words[0]) >= (int)sizeof url)
+		return cli_fail(EXIT_USAGE, "the name of the host is too long");
+	for (size_t i = 0; i < N_EXCHANGES && status == EXIT_OK; i++)
+		status = exchange_over_http(http, &request, &exchanges[i]);
+	if (status == EXIT_OK && !clock_offset_of(exchanges, N_EXCHANGES, &offset))
+		return cli_fail(EXIT_FAILED, "its answer is no time");
+	if (status == EXIT_OK)
+		printf("%" PRId64 " %" PRId64 "\n", offset.offset_ns, offset.error_ns);
+	return status;
+}
+
 static int run_cluster_clock(int argc, char **argv)
 {
 	struct options options = { 0 };
@@ -151,6 +193,8 @@ static int run_cluster_clock(int argc, char **argv)
 	cli_parse(&argp, argc, argv, ARGP_IN_ORDER, &options);
 	if (options.cluster.is_local)
 		status = answer_all();
+	else if (options.cluster.hosts.n > 0)
+		status = ask_over_http(&options.cluster);
 	else if (options.first > 0)
 		status = ask(argv + options.first);
 	else

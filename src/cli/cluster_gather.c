@@ -161,20 +161,31 @@ static const char *explain_document(int error)
 	return error == -E2BIG ? "its answer is too long" : "its answer is no document of probing cluster";
 }
 
-static int take_host(void *data, const char *host, const struct command *command)
+static int fail_asked(struct cluster *cluster, const struct cluster_asked *asked, const char *problem)
 {
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < asked->n; i++)
+		r = fail_host(cluster, asked->hosts[i], NULL, problem);
+	return r;
+}
+
+/* Over HTTPS, `probing cluster fetch` has checked that it speaks of these hosts. */
+static int take_host(void *data, const struct cluster_asked *asked, const struct command *command)
+{
+	const char *address = asked->is_url || asked->is_here ? NULL : asked->hosts[0];
 	struct cluster *cluster = data;
 	char why[MAX_SENTENCE];
 	int r;
 
 	if (command->error < 0 || !WIFEXITED(command->wait_status) || WEXITSTATUS(command->wait_status) != 0) {
 		command_explain(command, why, sizeof why);
-		return fail_host(cluster, host, NULL, why);
+		return fail_asked(cluster, asked, why);
 	}
-	r = cluster_read(cluster, command->output ? command->output : "", command->output_bytes, host);
+	r = cluster_read(cluster, command->output ? command->output : "", command->output_bytes, address);
 	if (r == -ENOMEM || r >= 0)
 		return r;
-	return fail_host(cluster, host, NULL, explain_document(r));
+	return fail_asked(cluster, asked, explain_document(r));
 }
 
 int gather_hosts(const struct cluster_options *options, const char *const *words, struct cluster *cluster)

@@ -14,8 +14,17 @@
 
 #include "base/util.h"
 #include "src/cli/cli.h"
+#include "src/http/http.h"
 
-enum { MAX_HOSTS_FILE = 4 << 20, MAX_WORDS = 64, HOST_EXTRA_S = 10, MAX_HOST_BYTES = 256, MAX_FAN_OUT = 1024 };
+enum {
+	MAX_HOSTS_FILE = 4 << 20,
+	MAX_WORDS = 64,
+	HOST_EXTRA_S = 10,
+	MAX_HOST_BYTES = 256,
+	MAX_FAN_OUT = 1024,
+	CONNECT_MS = 5000
+};
+#define GROUP_TIMES 3.0 /* of the time of a host: for a group whose first one does not answer */
 
 void cluster_options_init(struct cluster_options *options)
 {
@@ -211,6 +220,12 @@ error_t cluster_options_parse(int key, char *argument, struct argp_state *state,
 	case CLUSTER_OPTION_MATCHING:
 		options->selection.pattern = argument;
 		return 0;
+	case CLUSTER_OPTION_TOKEN_FILE:
+		options->token_file = argument;
+		return 0;
+	case CLUSTER_OPTION_CA_FILE:
+		options->ca_file = argument;
+		return 0;
 	case CLUSTER_OPTION_LOCAL:
 		options->is_local = true;
 		return 0;
@@ -346,16 +361,19 @@ static char *encoded_option(const char *name, const char *value)
 	return encoded && asprintf(&word, "%s=%s", name, encoded) >= 0 ? word : NULL;
 }
 
-static void add_question(struct words *words, const struct cluster_options *options, const char *const *question,
+static void add_words(struct words *words, const char *const *list)
+{
+	for (size_t i = 0; list && list[i]; i++)
+		add_word(words, strdup(list[i]));
+}
+
+/* The words behind the verb. */
+static void add_question(struct words *words, const struct cluster_options *options, const char *const *more,
 			 size_t host)
 {
 	char timeout[32];
 
-	add_word(words, strdup(options->remote_probing));
-	add_word(words, strdup("cluster"));
-	for (size_t i = 0; question[i]; i++)
-		add_word(words, strdup(question[i]));
-	add_word(words, strdup("--local"));
+	add_words(words, more);
 	snprintf(timeout, sizeof timeout, "--timeout=%.0fms", options->timeout_s * 1000);
 	add_word(words, strdup(timeout));
 	if (options->selection.job)
@@ -366,23 +384,122 @@ static void add_question(struct words *words, const struct cluster_options *opti
 		add_word(words, encoded_option("--config", options->config));
 	if (options->own)
 		add_word(words, strdup(options->own[host]));
-	if (options->more)
+	if (options->more || options->sql)
 		add_word(words, strdup("--"));
 	for (size_t i = 0; options->more && options->more[i]; i++)
 		add_word(words, encode(options->more[i]));
-	if (options->sql) {
-		add_word(words, strdup("--"));
+	if (options->sql)
 		add_word(words, encode(options->sql));
-	}
 }
+
+/* ---- Hosts that are asked by one command ---- */
 
 struct asking {
 	const struct cluster_options *options;
 	const struct command *commands;
+	const struct cluster_asked *asked; /* by command */
 	cluster_take *take;
 	void *data;
 	int error;
 };
+
+bool cluster_is_url(const char *host)
+{
+	return strncmp(host, "https://", 8) == 0 || strncmp(host, "http://", 7) == 0;
+}
+
+static void add_secrets(struct words *words, const struct cluster_options *options)
+{
+	if (options->token_file) {
+		add_word(words, strdup("--token-file"));
+		add_word(words, strdup(options->token_file));
+	}
+	if (options->ca_file) {
+		add_word(words, strdup("--ca-file"));
+		add_word(words, strdup(options->ca_file));
+	}
+}
+
+/* "--hosts=https://a:7070,https://b:7070" */
+static char *list_hosts(const struct cluster_asked *asked)
+{
+	char *list = NULL;
+	size_t n_bytes;
+	FILE *out = open_memstream(&list, &n_bytes);
+
+	if (!out)
+		return NULL;
+	for (size_t i = 0; i < asked->n; i++)
+		fprintf(out, "%s%s", i > 0 ? "," : "--hosts=", asked->hosts[i]);
+	if (fclose(out) == 0)
+		return list;
+	free(list);
+	return NULL;
+}
+
+/* "probing cluster fetch --hosts=... -- QUESTION": a process for each, so that all wait at once. */
+static void add_fetch(struct words *words, const struct cluster_options *options, const char *const *question,
+		      const struct cluster_asked *asked, size_t host, double seconds)
+{
+	static const char *const fetch[] = { "/proc/self/exe", "cluster", "fetch", NULL };
+	char timeout[48];
+
+	add_words(words, options->before ? options->before : fetch);
+	add_word(words, list_hosts(asked));
+	add_secrets(words, options);
+	snprintf(timeout, sizeof timeout, "--host-timeout=%.0fms", seconds * 1000);
+	add_word(words, strdup(timeout));
+	if (options->is_file && !options->before)
+		add_word(words, strdup("--raw"));
+	add_word(words, strdup("--"));
+	add_word(words, strdup(question[0]));
+	add_question(words, options, question + 1, host);
+}
+
+static void add_command(struct words *words, const struct cluster_options *options, const char *const *question,
+			const struct cluster_asked *asked, size_t host, double seconds)
+{
+	if (asked->is_url) {
+		add_fetch(words, options, question, asked, host, seconds);
+		return;
+	}
+	if (!asked->is_here) {
+		add_words(words, options->before);
+		if (options->before)
+			add_word(words, strdup("--"));
+		add_ssh(words, options->ssh, asked->hosts[0]);
+	}
+	add_word(words, strdup(asked->is_here ? "/proc/self/exe" : options->remote_probing));
+	add_word(words, strdup("cluster"));
+	add_word(words, strdup(question[0]));
+	add_word(words, strdup("--local"));
+	add_question(words, options, question + 1, host);
+}
+
+/*
+ * Hosts that are asked over HTTPS are split into at most fan_out groups, whose first one asks the others, and does the
+ * same. Hosts of ssh, and those that send a file, are asked one by one. Returns the number of groups.
+ */
+static size_t group(const struct cluster_options *options, struct cluster_asked *asked)
+{
+	char **hosts = options->hosts.words;
+	size_t n_urls = 0, n_groups = 0, each;
+
+	for (size_t i = 0; i < options->hosts.n; i++)
+		n_urls += cluster_is_url(hosts[i]);
+	each = options->is_file ? 1 : (n_urls + options->fan_out - 1) / options->fan_out;
+	for (size_t i = 0; i < options->hosts.n; i += asked[n_groups++].n) {
+		bool is_url = cluster_is_url(hosts[i]);
+		size_t n = 1;
+
+		while (is_url && n < each && i + n < options->hosts.n && cluster_is_url(hosts[i + n]))
+			n++;
+		asked[n_groups] = (struct cluster_asked){
+			.hosts = hosts + i, .n = n, .is_url = is_url, .is_here = strcmp(hosts[i], ".") == 0
+		};
+	}
+	return n_groups;
+}
 
 /* Its memory is freed at once: a thousand answers need not be kept. */
 static void take_answer(void *data, struct command *command)
@@ -390,18 +507,18 @@ static void take_answer(void *data, struct command *command)
 	struct asking *asking = data;
 
 	if (asking->error >= 0)
-		asking->error = asking->take(asking->data, asking->options->hosts.words[command - asking->commands],
-					     command);
+		asking->error = asking->take(asking->data, &asking->asked[command - asking->commands], command);
 	commands_done(command, 1);
 }
 
 int cluster_ask(const struct cluster_options *options, const char *const *question, size_t max_bytes,
 		cluster_take *take, void *data)
 {
-	size_t n = options->hosts.n;
-	struct words *words = calloc(n + 1, sizeof *words);
-	CLEANUP(freep) struct command *commands = calloc(n + 1, sizeof *commands);
-	struct asking asking = { options, commands, take, data, 0 };
+	size_t n_hosts = options->hosts.n, n = 0;
+	struct words *words = calloc(n_hosts + 1, sizeof *words);
+	CLEANUP(freep) struct command *commands = calloc(n_hosts + 1, sizeof *commands);
+	CLEANUP(freep) struct cluster_asked *asked = calloc(n_hosts + 1, sizeof *asked);
+	struct asking asking = { options, commands, asked, take, data, 0 };
 	double seconds = options->host_timeout_s > 0 ? options->host_timeout_s : 2 * options->timeout_s + HOST_EXTRA_S;
 	struct commands_options how = { .n_at_once = options->fan_out,
 					.each_ns = (uint64_t)(seconds * 1e9),
@@ -410,15 +527,18 @@ int cluster_ask(const struct cluster_options *options, const char *const *questi
 										    : CLUSTER_MAX_ALL_BYTES,
 					.ended = take_answer,
 					.data = &asking };
-	int r = words && commands ? 0 : -ENOMEM;
+	int r = words && commands && asked ? 0 : -ENOMEM;
 
+	if (r >= 0)
+		n = group(options, asked);
 	for (size_t i = 0; r >= 0 && i < n; i++) {
-		for (size_t k = 0; options->before && options->before[k]; k++)
-			add_word(&words[i], strdup(options->before[k]));
-		add_ssh(&words[i], options->ssh, options->hosts.words[i]);
-		add_question(&words[i], options, question, i);
+		add_command(&words[i], options, question, &asked[i], (size_t)(asked[i].hosts - options->hosts.words),
+			    seconds);
 		commands[i].argv = words[i].items;
 		r = words[i].error;
+		/* The first of a group is given up in time for another one to be asked. */
+		if (asked[i].n > 1)
+			how.each_ns = (uint64_t)(GROUP_TIMES * seconds * 1e9);
 	}
 	if (r >= 0)
 		r = commands_run(commands, n, &how);
@@ -426,6 +546,38 @@ int cluster_ask(const struct cluster_options *options, const char *const *questi
 		words_done(&words[i]);
 	free(words);
 	return r < 0 ? r : asking.error;
+}
+
+/* ---- HTTP ---- */
+
+int cluster_open_http(const struct cluster_options *options, unsigned timeout_ms, struct http **ret, char **ret_bearer)
+{
+	const struct http_options how = { .ca_file = options->ca_file,
+					  .connect_timeout_ms = MIN(timeout_ms, (unsigned)CONNECT_MS),
+					  .timeout_ms = timeout_ms };
+	CLEANUP(http_forgetp) char *token = NULL;
+	const char *given = getenv("PROBING_AUTH_TOKEN");
+	int r;
+
+	if (options->token_file) {
+		r = http_read_secret(options->token_file, &token);
+		if (r < 0)
+			return cli_fail(cli_status(r), "no token can be read from %s: %s", options->token_file,
+					strerror(-r));
+		given = token;
+	}
+	if (!given || !given[0])
+		return cli_fail(EXIT_USAGE, "hosts with https:// need --token-file FILE, or PROBING_AUTH_TOKEN");
+	if (asprintf(ret_bearer, "Authorization: Bearer %s", given) < 0) {
+		*ret_bearer = NULL;
+		return cli_fail(EXIT_FAILED, "not enough memory");
+	}
+	r = http_open(&how, ret);
+	if (r == -EOPNOTSUPP)
+		return cli_fail(EXIT_FAILED, "this probing was built without libcurl, which https:// needs");
+	if (r == -ENOPKG)
+		return cli_fail(EXIT_FAILED, "libcurl, which https:// needs, cannot be loaded: apt install libcurl4");
+	return r < 0 ? cli_fail(EXIT_FAILED, "not enough memory") : EXIT_OK;
 }
 
 int cluster_this_host(struct cluster *cluster)

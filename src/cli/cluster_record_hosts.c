@@ -76,8 +76,9 @@ static void say_failure(struct asking *asking, const char *host, const struct co
 
 /* ---- Clocks ---- */
 
-static int take_clock(void *data, const char *name, const struct command *command)
+static int take_clock(void *data, const struct cluster_asked *asked, const struct command *command)
 {
+	const char *name = asked->hosts[0];
 	struct asking *asking = data;
 	struct host *host = &asking->hosts[index_of(asking, name)];
 	int64_t offset_ns, error_ns;
@@ -99,11 +100,12 @@ static int take_clock(void *data, const char *name, const struct command *comman
 
 static int measure_clocks(struct asking *asking)
 {
-	static const char *const before[] = { "/proc/self/exe", "cluster", "clock", "--", NULL };
+	static const char *const before[] = { "/proc/self/exe", "cluster", "clock", NULL };
 	static const char *const words[] = { "clock", NULL };
 	struct cluster_options options = *asking->options;
 
 	options.before = before;
+	options.is_file = true;
 	return cluster_ask(&options, words, MAX_SENTENCE, take_clock, asking);
 }
 
@@ -124,8 +126,9 @@ static int write_all(int fd, const char *bytes, size_t n)
 	return 0;
 }
 
-static int take_recording(void *data, const char *name, const struct command *command)
+static int take_recording(void *data, const struct cluster_asked *asked, const struct command *command)
 {
+	const char *name = asked->hosts[0];
 	struct asking *asking = data;
 	size_t i = index_of(asking, name);
 	CLEANUP(closep) int fd = -1;
@@ -174,6 +177,7 @@ static int record_all(struct asking *asking, char *const *words, double seconds)
 		return 0;
 	options.hosts = (struct glob_list){ .words = names, .n = n };
 	options.own = own;
+	options.is_file = true;
 	options.more = words;
 	options.fan_out = MAX(options.fan_out, (unsigned)n);
 	options.max_all_bytes = MAX_RECORDINGS_BYTES;

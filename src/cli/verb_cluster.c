@@ -11,7 +11,7 @@
 
 const struct verb *const cluster_verbs[] = { &cluster_verb_backtrace,  &cluster_verb_nodes,  &cluster_verb_query,
 					     &cluster_verb_report,     &cluster_verb_attach, &cluster_verb_record,
-					     &cluster_verb_flamegraph, &cluster_verb_rows,   &cluster_verb_clock, NULL };
+					     &cluster_verb_flamegraph, &cluster_verb_rows,   &cluster_verb_clock, &cluster_verb_fetch, NULL };
 
 struct options {
 	int first; /* index of the word that names the verb; 0: none */
@@ -61,7 +61,7 @@ static char *filter_help(int key, const char *text, void *input)
 static const struct argp argp = {
 	.parser = parse,
 	.args_doc = "CLUSTER-VERB ...",
-	.doc = "Inspect all ranks of a distributed job at once, on this machine or on many by ssh. probing finds ranks by the "
+	.doc = "Inspect all ranks of a distributed job at once, on this machine or on many, by ssh or HTTPS. probing finds ranks by the "
 	       "variables that torchrun, Slurm, MPI and Kubernetes set.\v"
 	       "Examples:\n"
 	       "  probing cluster backtrace\n"

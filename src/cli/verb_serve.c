@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* verb_serve.c - recordings and processes over HTTP, until Ctrl-C. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -15,24 +17,101 @@
 #include "src/cli/endpoint.h"
 #include "src/cli/python_program.h"
 #include "src/export/export.h"
+#include "src/http/http.h"
 #include "src/serve/serve.h"
 
-enum { OPTION_PORT = 0x200, OPTION_SOCKET, OPTION_TIMEOUT, OPTION_LIMIT, MAX_TARGETS = 64, MAX_COMMAND = 4096 };
+enum {
+	OPTION_PORT = 0x200,
+	OPTION_SOCKET,
+	OPTION_TIMEOUT,
+	OPTION_LIMIT,
+	OPTION_LISTEN,
+	OPTION_CERTIFICATE,
+	OPTION_KEY,
+	OPTION_TOKEN_FILE,
+	OPTION_CA_FILE,
+	MAX_TARGETS = 64,
+	MAX_COMMAND = 4096,
+	MAX_PEM_BYTES = 1 << 20,
+};
 
 struct options {
 	const char *words[MAX_TARGETS];
 	size_t n_words;
 	struct serve_options serve;
 	bool has_port;
+	const char *listen, *certificate, *key; /* of --listen; NULL: not given */
 };
+
+/* What --listen reads; freed at the end. */
+struct secrets {
+	char *token, *token_path, *ca_path, *key, *certificate;
+};
+
+static void secrets_done(struct secrets *secrets)
+{
+	http_forget(secrets->token);
+	http_forget(secrets->key);
+	free(secrets->token_path);
+	free(secrets->ca_path);
+	free(secrets->certificate);
+}
 
 static const struct argp_option option_list[] = {
 	{ "port", OPTION_PORT, "PORT", 0, "Listen on this port of 127.0.0.1 (default: any free one)", 0 },
 	{ "socket", OPTION_SOCKET, "PATH", 0, "Listen on a new unix socket instead, for your user only", 0 },
+	{ "listen", OPTION_LISTEN, "ADDRESS:PORT", 0,
+	  "Answer probing cluster of other machines; needs --token-file and, beyond loopback, TLS", 0 },
+	{ "tls-certificate", OPTION_CERTIFICATE, "FILE", 0,
+	  "With --listen: the server's certificate and its chain, PEM", 0 },
+	{ "tls-key", OPTION_KEY, "FILE", 0, "With --listen: its private key, PEM; readable by its owner only", 0 },
+	{ "token-file", OPTION_TOKEN_FILE, "FILE", 0,
+	  "With --listen: the token that clients send, in the first line; readable by its owner only", 0 },
+	{ "ca-file", OPTION_CA_FILE, "FILE", 0,
+	  "With --listen: authorities of other servers that are asked from here, PEM (default: the system's)", 0 },
 	{ "timeout", OPTION_TIMEOUT, "TIME", 0, "Cancel queries that take longer (default: 30s)", 0 },
 	{ "limit", OPTION_LIMIT, "ROWS", 0, "Return at most ROWS rows of each result (default: 10000)", 0 },
 	{ 0 },
 };
+
+/* "10.0.0.7:7070". */
+static void parse_address(struct argp_state *state, struct options *options)
+{
+	const char *colon = strrchr(options->listen, ':');
+	char address[INET_ADDRSTRLEN];
+	size_t n = colon ? (size_t)(colon - options->listen) : 0;
+
+	if (n == 0 || n >= sizeof address)
+		argp_error(state, "--listen needs ADDRESS:PORT, such as 10.0.0.7:7070 or 0.0.0.0:7070");
+	memcpy(address, options->listen, n);
+	address[n] = '\0';
+	if (inet_pton(AF_INET, address, &options->serve.address) != 1)
+		argp_error(state, "%s is no IPv4 address", address);
+	options->serve.port = (uint16_t)cli_parse_number(state, colon + 1, "--listen", 0, UINT16_MAX);
+	options->serve.is_cluster = true;
+}
+
+/* Beyond loopback nothing goes in the clear, and nobody is answered without a token. */
+static void check_listen(struct argp_state *state, struct options *options)
+{
+	bool is_local;
+
+	if (!options->listen) {
+		if (options->certificate || options->key || options->serve.token_file || options->serve.ca_file)
+			argp_error(state, "--tls-certificate, --tls-key, --token-file and --ca-file go with --listen");
+		return;
+	}
+	if (options->serve.socket || options->has_port)
+		argp_error(state, "give --listen, --port or --socket, not two of them");
+	parse_address(state, options);
+	is_local = ntohl(options->serve.address.s_addr) >> 24 == 127;
+	if (!options->serve.token_file)
+		argp_error(state, "--listen needs --token-file FILE: openssl rand -hex 32 >FILE; chmod 600 FILE");
+	if (!options->certificate != !options->key)
+		argp_error(state, "--tls-certificate and --tls-key go together");
+	if (!options->certificate && !is_local)
+		argp_error(state, "beyond loopback --listen needs --tls-certificate FILE and --tls-key FILE");
+}
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
@@ -52,6 +131,21 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case OPTION_LIMIT:
 		options->serve.max_rows = (uint64_t)cli_parse_number(state, argument, "--limit", 1, 1e9);
 		return 0;
+	case OPTION_LISTEN:
+		options->listen = argument;
+		return 0;
+	case OPTION_CERTIFICATE:
+		options->certificate = argument;
+		return 0;
+	case OPTION_KEY:
+		options->key = argument;
+		return 0;
+	case OPTION_TOKEN_FILE:
+		options->serve.token_file = argument;
+		return 0;
+	case OPTION_CA_FILE:
+		options->serve.ca_file = argument;
+		return 0;
 	case ARGP_KEY_ARG:
 		if (options->n_words >= MAX_TARGETS)
 			argp_error(state, "at most %d targets at a time", MAX_TARGETS);
@@ -60,7 +154,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (options->serve.socket && options->has_port)
 			argp_error(state, "give --port or --socket, not both");
-		if (options->n_words == 0)
+		check_listen(state, options);
+		if (options->n_words == 0 && !options->listen)
 			options->words[options->n_words++] = "probing.db";
 		return 0;
 	default:
@@ -80,6 +175,10 @@ static const struct argp argp = {
 	       "  probing serve train.db 4242\n"
 	       "  PROBING_AUTH_TOKEN=$(openssl rand -hex 16) probing serve 4242 --port 9922\n"
 	       "  probing serve train.db --socket /run/user/1000/probing.sock\n"
+	       "  probing serve --listen 10.0.0.7:7070 --tls-certificate node.pem --tls-key node.key --token-file token\n"
+	       "\n"
+	       "With --listen, probing cluster --hosts https://10.0.0.7:7070 reads the ranks of this machine without ssh. It is off "
+	       "unless it is asked for.\n"
 	       "\n"
 	       "With PROBING_AUTH_TOKEN (16 to 256 characters), requests may send Authorization: Bearer TOKEN; without it, the "
 	       "token of the link is accepted there until a browser has opened the link. docs/serve.md describes the "
@@ -153,6 +252,57 @@ static int read_token(const char **ret)
 	return EXIT_OK;
 }
 
+/* A secret that others may read is none. */
+static int check_private(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return cli_fail(cli_status(-errno), "%s cannot be read: %s", path, strerror(errno));
+	if (st.st_mode & 077)
+		return cli_fail(EXIT_USAGE, "%s can be read or written by others: chmod 600 %s", path, path);
+	return EXIT_OK;
+}
+
+static int read_pem(const char *path, char **ret)
+{
+	int r = read_file(path, MAX_PEM_BYTES, ret, NULL);
+
+	return r < 0 ? cli_fail(cli_status(r), "%s cannot be read: %s", path, strerror(-r)) : EXIT_OK;
+}
+
+/* The files of --listen, for absolute paths: commands that answer read the token again. */
+static int read_secrets(struct options *options, struct secrets *ret)
+{
+	const char *path = options->serve.token_file;
+	int r, status = check_private(path);
+
+	if (status != EXIT_OK)
+		return status;
+	r = http_read_secret(path, &ret->token);
+	if (r < 0)
+		return cli_fail(cli_status(r), "no token can be read from %s: %s", path, strerror(-r));
+	if (strlen(ret->token) < SERVE_MIN_TOKEN || strlen(ret->token) > SERVE_MAX_TOKEN)
+		return cli_fail(EXIT_USAGE, "the token in %s must have %d to %d characters", path, SERVE_MIN_TOKEN,
+				SERVE_MAX_TOKEN);
+	options->serve.token = ret->token;
+	options->serve.token_file = ret->token_path = realpath(path, NULL);
+	if (options->serve.ca_file)
+		options->serve.ca_file = ret->ca_path = realpath(options->serve.ca_file, NULL);
+	if (!ret->token_path || (ret->ca_path == NULL && options->serve.ca_file != NULL))
+		return cli_fail(cli_status(-errno), "the files of --listen cannot be found: %s", strerror(errno));
+	if (!options->certificate)
+		return EXIT_OK;
+	status = check_private(options->key);
+	if (status == EXIT_OK)
+		status = read_pem(options->key, &ret->key);
+	if (status == EXIT_OK)
+		status = read_pem(options->certificate, &ret->certificate);
+	options->serve.key = ret->key;
+	options->serve.certificate = ret->certificate;
+	return status;
+}
+
 static int fail_open(const struct options *options, int error)
 {
 	if (error == -EOPNOTSUPP)
@@ -160,6 +310,11 @@ static int fail_open(const struct options *options, int error)
 	if (error == -ENOPKG)
 		return cli_fail(EXIT_FAILED,
 				"libmicrohttpd, which serve needs, cannot be loaded: apt install libmicrohttpd12");
+	if (error == -EPROTONOSUPPORT)
+		return cli_fail(EXIT_FAILED, "the libmicrohttpd of this machine has no TLS");
+	if (error == -EKEYREJECTED)
+		return cli_fail(EXIT_BAD_DATA, "%s and %s are no certificate and its key", options->certificate,
+				options->key);
 	if (error == -EADDRINUSE && options->serve.socket)
 		return cli_fail(EXIT_NO_OUTPUT, "%s exists: remove it, or give another path", options->serve.socket);
 	if (error == -EADDRINUSE)
@@ -216,6 +371,7 @@ static int serve(const struct options *options)
 
 static int run_serve(int argc, char **argv)
 {
+	CLEANUP(secrets_done) struct secrets secrets = { 0 };
 	struct options options = {
 		.serve = { .timeout_s = 30, .max_rows = 10000, .has_html = !export_diff_html_lacks() }
 	};
@@ -224,7 +380,7 @@ static int run_serve(int argc, char **argv)
 	int status;
 
 	cli_parse(&argp, argc, argv, 0, &options);
-	status = read_token(&options.serve.token);
+	status = options.listen ? read_secrets(&options, &secrets) : read_token(&options.serve.token);
 	while (status == EXIT_OK && n < options.n_words) {
 		status = fill_target(options.words[n], &targets[n]);
 		n++;

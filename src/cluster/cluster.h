@@ -96,7 +96,7 @@ struct cluster {
 	struct cluster_frame *frames;
 	size_t n_frames, frames_allocated;
 	struct interner frame_keys; /* by all that a frame has: its index */
-	sqlite3 *db;                /* of the caller's: receives the ranks' tables; NULL: they are skipped */
+	sqlite3 *db; /* of the caller's: receives the ranks' tables; NULL: they stay in their rank's data */
 };
 void cluster_done(struct cluster *cluster);
 

@@ -277,13 +277,25 @@ static int read_table(struct cluster *cluster, struct cluster_rank *rank, const 
 	return r < 0 ? r : insert_all(&rows, values);
 }
 
+/* For another machine: without a database, rows go on as they came. */
+static int keep_data(struct cluster_rank *rank, const json_t *data)
+{
+	if (!json_is_object(data))
+		return -EBADMSG;
+	free(rank->data);
+	rank->data = json_dumps(data, JSON_COMPACT);
+	return rank->data ? 0 : -ENOMEM;
+}
+
 int cluster_rows_read(struct cluster *cluster, struct cluster_rank *rank, const json_t *data)
 {
 	const json_t *tables = NULL;
 	int r;
 
-	if (!cluster->db || !data)
+	if (!data)
 		return 0;
+	if (!cluster->db)
+		return keep_data(rank, data);
 	r = value_array(data, "tables", CLUSTER_MAX_TABLES, &tables);
 	if (r >= 0)
 		r = execute(cluster->db, sqlite3_mprintf("SAVEPOINT rank"));

@@ -23,7 +23,7 @@ int64_t value_number(const json_t *object, const char *key, int64_t low, int64_t
 /* An array of at most so many items; an absent one is empty. -EBADMSG, -E2BIG. */
 int value_array(const json_t *object, const char *key, size_t max, const json_t **ret);
 
-/* cluster_rows_read - the tables of a rank (rows.c); none without cluster->db. Errors: those of cluster_read_rows(). */
+/* cluster_rows_read - the tables of a rank (rows.c); without cluster->db, rank->data keeps them. Errors: those of cluster_read_rows(). */
 int cluster_rows_read(struct cluster *cluster, struct cluster_rank *rank, const json_t *data);
 
 #endif

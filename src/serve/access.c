@@ -64,6 +64,8 @@ const char *access_same_place(const struct access *access, const struct access_c
 {
 	if (access->port == 0) /* no browser reaches a unix socket by itself */
 		return claims->origin ? "requests of web pages are refused on a unix socket" : NULL;
+	if (access->is_remote)
+		return claims->origin || claims->site ? "requests of web pages are refused" : NULL;
 	if (!claims->host || !is_our_host(access, claims->host))
 		return "the header Host must be 127.0.0.1 or localhost, with the port";
 	if (claims->origin && !is_our_origin(access, claims->origin))
@@ -128,6 +130,8 @@ static bool has_bearer(struct access *access, const struct access_claims *claims
 	n = strlen(given);
 	if (access->token && same_secret(given, n, access->token))
 		return true;
+	if (access->is_remote)
+		return false;
 	pthread_mutex_lock(&access->lock);
 	is_used = access->is_link_used;
 	pthread_mutex_unlock(&access->lock);
@@ -136,6 +140,8 @@ static bool has_bearer(struct access *access, const struct access_claims *claims
 
 bool access_is_known(struct access *access, const struct access_claims *claims)
 {
+	if (access->is_remote)
+		return has_bearer(access, claims);
 	return access->port == 0 || has_bearer(access, claims) || has_cookie(access, claims);
 }
 
@@ -143,7 +149,7 @@ bool access_open_link(struct access *access, const char *token)
 {
 	bool is_first = false;
 
-	if (!token || !same_secret(token, strlen(token), access->link))
+	if (access->is_remote || !token || !same_secret(token, strlen(token), access->link))
 		return false;
 	pthread_mutex_lock(&access->lock);
 	is_first = !access->is_link_used;

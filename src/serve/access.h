@@ -4,7 +4,8 @@
  * Invariants:
  * 1. The token of the link is good for one opening. It is also accepted as a bearer token until then.
  * 2. The cookie is another secret, which only that opening gets.
- * 3. A foreign name in Host (DNS rebinding) or a foreign Origin (another site's page) is refused, whatever it knows.
+ * 3. Of other machines the token of the caller's choice is accepted alone; requests of web pages are refused.
+ * 4. A foreign name in Host (DNS rebinding) or a foreign Origin (another site's page) is refused, whatever it knows.
  */
 #ifndef PROBING_SERVE_ACCESS_H
 #define PROBING_SERVE_ACCESS_H
@@ -20,6 +21,7 @@ struct access {
 	char link[ACCESS_SECRET_BYTES];   /* good once */
 	char cookie[ACCESS_SECRET_BYTES]; /* of the browser that opened the link */
 	const char *token;                /* of the caller's choice; NULL: none */
+	bool is_remote;                   /* for other machines: the caller's token alone counts */
 	bool is_link_used;                /* under lock */
 	pthread_mutex_t lock;
 };

@@ -380,6 +380,8 @@ static const struct path paths[] = {
 	{ "GET", "/apis/compare", false, answer_compare },
 	{ "GET", "/apis/pythonext/callstack", false, answer_callstack },
 	{ "POST", "/apis/pythonext/eval", false, answer_eval },
+	{ "POST", "/cluster", false, answer_cluster },
+	{ "GET", "/clock", false, answer_clock },
 };
 
 const struct path *path_find(const char *method, const char *name, bool *ret_other)

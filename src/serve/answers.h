@@ -73,6 +73,10 @@ bool request_ask(const struct request *request, const struct serve_target *targe
 /* Whether a process has not ended. */
 bool target_is_running(const struct serve_target *target);
 
+/* cluster_answers.c */
+void answer_cluster(const struct request *request, struct answer *ret);
+void answer_clock(const struct request *request, struct answer *ret);
+
 /* metrics.c */
 void answer_metrics(const struct request *request, struct answer *ret);
 /* timeline.c */

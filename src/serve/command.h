@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum { COMMAND_MAX_WORDS = 32, COMMAND_MAX_OUTPUT = 32 << 20, COMMAND_MAX_ERROR = 4096 };
+enum { COMMAND_MAX_WORDS = 64, COMMAND_MAX_OUTPUT = 32 << 20, COMMAND_MAX_ERROR = 4096 };
 
 struct command_result {
 	char *out; /* ends with a NUL behind n_out bytes */

@@ -14,6 +14,7 @@
 	X(create_response_from_buffer)                                                                                 \
 	X(destroy_response)                                                                                            \
 	X(get_connection_info)                                                                                         \
+	X(is_feature_supported)                                                                                        \
 	X(lookup_connection_value)                                                                                     \
 	X(queue_response)                                                                                              \
 	X(set_connection_option)                                                                                       \

@@ -9,6 +9,7 @@
  */
 #include "src/serve/serve.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <limits.h>
 #include <netinet/in.h>
@@ -335,12 +336,12 @@ static void end_request(void *data, struct MHD_Connection *connection, void **st
 /* ---- Sockets ---- */
 
 /* @ret_port: the port that was chosen. */
-static int listen_tcp(uint16_t port, uint16_t *ret_port)
+static int listen_tcp(struct in_addr where, uint16_t port, uint16_t *ret_port)
 {
 	struct sockaddr_in address = {
 		.sin_family = AF_INET,
 		.sin_port = htons(port),
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+		.sin_addr = where,
 	};
 	CLEANUP(closep) int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	socklen_t n = sizeof address;
@@ -382,14 +383,22 @@ static int listen_unix(const char *path, struct stat *ret)
 static int listen_as_asked(struct serve *serve)
 {
 	const struct serve_options *options = serve->options;
+	struct in_addr where = { htonl(INADDR_LOOPBACK) };
+	char name[INET_ADDRSTRLEN] = "";
 	int r;
 
+	if (options->is_cluster)
+		where = options->address;
+	serve->access.is_remote = options->is_cluster;
 	serve->listener = options->socket ? listen_unix(options->socket, &serve->socket)
-					  : listen_tcp(options->port, &serve->access.port);
+					  : listen_tcp(where, options->port, &serve->access.port);
 	if (serve->listener < 0)
 		return serve->listener;
 	if (options->socket)
 		r = snprintf(serve->link, sizeof serve->link, "%s", options->socket);
+	else if (options->is_cluster)
+		r = snprintf(serve->link, sizeof serve->link, "%s://%s:%u", options->certificate ? "https" : "http",
+			     inet_ntop(AF_INET, &where, name, sizeof name) ? name : "", serve->access.port);
 	else
 		r = snprintf(serve->link, sizeof serve->link, "http://127.0.0.1:%u/?token=%s", serve->access.port,
 			     serve->access.link);
@@ -400,7 +409,13 @@ static int listen_as_asked(struct serve *serve)
 
 int serve_open(const struct serve_options *options, struct serve **ret)
 {
+	static const char tls_versions[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
 	CLEANUP(serve_closep) struct serve *serve = calloc(1, sizeof *serve);
+	struct MHD_OptionItem tls[4] = { { MHD_OPTION_END, 0, NULL },
+					 { MHD_OPTION_END, 0, NULL },
+					 { MHD_OPTION_END, 0, NULL },
+					 { MHD_OPTION_END, 0, NULL } };
+	unsigned flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC;
 	int r;
 
 	if (!serve)
@@ -423,13 +438,23 @@ int serve_open(const struct serve_options *options, struct serve **ret)
 		r = listen_as_asked(serve);
 	if (r < 0)
 		return r;
+	if (options->certificate && mhd.is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
+		return -EPROTONOSUPPORT;
+	if (options->certificate) {
+		flags |= MHD_USE_TLS;
+		tls[0] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)options->certificate };
+		tls[1] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)options->key };
+		tls[2] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)tls_versions };
+	}
+	errno = 0;
 	serve->daemon = mhd.start_daemon(
-		MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC, 0, NULL,
-		NULL, take_request, serve, MHD_OPTION_LISTEN_SOCKET, serve->listener, MHD_OPTION_CONNECTION_LIMIT,
-		(unsigned)MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SILENCE_S,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES, MHD_OPTION_THREAD_STACK_SIZE,
-		(size_t)STACK_BYTES, MHD_OPTION_NOTIFY_CONNECTION, note_connection, serve, MHD_OPTION_NOTIFY_COMPLETED,
-		end_request, serve, MHD_OPTION_END);
+		flags, 0, NULL, NULL, take_request, serve, MHD_OPTION_LISTEN_SOCKET, serve->listener,
+		MHD_OPTION_CONNECTION_LIMIT, (unsigned)MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+		(unsigned)SILENCE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES,
+		MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES, MHD_OPTION_NOTIFY_CONNECTION, note_connection, serve,
+		MHD_OPTION_NOTIFY_COMPLETED, end_request, serve, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+	if (!serve->daemon && options->certificate)
+		return -EKEYREJECTED;
 	if (!serve->daemon)
 		return errno ? -errno : -ENOMEM;
 	serve->listener = -1; /* the daemon closes it */

@@ -7,6 +7,7 @@
 #ifndef PROBING_SERVE_H
 #define PROBING_SERVE_H
 
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,14 +28,18 @@ struct serve_target {
 };
 
 struct serve_options {
-	const struct serve_target *targets; /* at least one */
+	const struct serve_target *targets; /* at least one, but for is_cluster */
 	size_t n_targets;
 	const char *socket; /* path of a unix socket to create; NULL: TCP on 127.0.0.1 */
 	uint16_t port;      /* 0: any free one */
-	const char *token;  /* that API requests may send, SERVE_MIN_TOKEN to SERVE_MAX_TOKEN bytes; NULL: none */
-	double timeout_s;   /* of a query */
-	uint64_t max_rows;  /* of each result */
-	bool has_html;      /* flame graphs can be written as HTML */
+	bool is_cluster; /* for other machines, at address, of which it needs the token; no link, and no target is needed */
+	struct in_addr address;
+	const char *certificate, *key;    /* PEM: TLS; NULL: none, in the clear */
+	const char *token_file, *ca_file; /* with which hosts below are asked from here; ca_file NULL: the system's */
+	const char *token; /* that API requests may send, SERVE_MIN_TOKEN to SERVE_MAX_TOKEN bytes; NULL: none */
+	double timeout_s;  /* of a query */
+	uint64_t max_rows; /* of each result */
+	bool has_html;     /* flame graphs can be written as HTML */
 };
 
 struct serve;
@@ -43,7 +48,8 @@ struct serve;
  * serve_open - listen and answer, in threads that block all signals.
  * @options: borrowed until serve_close().
  * @ret:     ended with serve_close().
- * Errors: -EADDRINUSE the port or the path is taken; -EOPNOTSUPP built without libmicrohttpd; -ENOPKG it is not installed; -ENOMEM; what socket(2),
+ * Errors: -EADDRINUSE the port or the path is taken; -EOPNOTSUPP built without libmicrohttpd; -ENOPKG it is not installed;
+ *         -EPROTONOSUPPORT it has no TLS; -EKEYREJECTED the certificate and the key are none, or do not match; -ENOMEM; what socket(2),
  *         bind(2), listen(2) and getrandom(2) report.
  */
 int serve_open(const struct serve_options *options, struct serve **ret);

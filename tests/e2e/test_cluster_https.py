@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: MIT
+"""probing serve --listen and probing cluster --hosts https://...: who is answered, what may be asked, and hosts that ask others."""
+import contextlib
+import http.client
+import json
+import os
+import signal
+import ssl
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import probing_test as t
+
+JOB = "4020"
+ADDRESSES = ["127.0.0.1", "127.0.0.2", "127.0.0.3"]  # all of them are this machine
+NOBODY = "https://127.0.0.4:9"
+
+
+def openssl(*arguments):
+    subprocess.run([t.need_program("openssl"), *arguments], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def make_certificates(folder, names):
+    """ca.pem, node.pem with node.key for these addresses, and other.pem, an authority that signed nothing."""
+    def at(name):
+        return os.path.join(folder, name)
+    for name in "ca", "other":
+        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", at(name + ".key"),
+                "-out", at(name + ".pem"), "-days", "2", "-subj", "/CN=" + name)
+    openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", at("node.key"), "-out",
+            at("node.csr"), "-subj", "/CN=node")
+    with open(at("names"), "w", encoding="utf-8") as file:
+        file.write("subjectAltName=" + ",".join("IP:" + name for name in names))
+    openssl("x509", "-req", "-in", at("node.csr"), "-CA", at("ca.pem"), "-CAkey", at("ca.key"), "-CAcreateserial", "-days", "2",
+            "-extfile", at("names"), "-out", at("node.pem"))
+    with open(at("token"), "w", encoding="utf-8") as file:
+        file.write("a token of this test\n")
+    os.chmod(at("token"), 0o600)
+    os.chmod(at("node.key"), 0o600)
+
+
+@contextlib.contextmanager
+def listening(*arguments):
+    """The address of a server."""
+    process = subprocess.Popen([t.BINARY, "serve", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        link = process.stdout.readline().strip()
+        if not link:
+            message = process.stderr.read()
+            if "without libmicrohttpd" in message:
+                raise unittest.SkipTest("built without libmicrohttpd")
+            raise AssertionError(message)
+        yield link
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(20)
+        finally:
+            process.kill()
+            process.communicate()
+
+
+class Https(t.Case):
+    @classmethod
+    def setUpClass(cls):
+        t.need_program("openssl")
+        cls.stack = contextlib.ExitStack()
+        cls.addClassCleanup(cls.stack.close)
+        cls.folder = cls.stack.enter_context(tempfile.TemporaryDirectory(prefix="probing-test."))
+        make_certificates(cls.folder, ADDRESSES)
+        cls.served = ("--tls-certificate", cls.path("node.pem"), "--tls-key", cls.path("node.key"), "--token-file",
+                      cls.path("token"), "--ca-file", cls.path("ca.pem"))
+        cls.urls = [cls.stack.enter_context(listening("--listen", address + ":0", *cls.served)) for address in ADDRESSES]
+        environment = dict(os.environ, RANK="0", LOCAL_RANK="0", WORLD_SIZE="1", MASTER_PORT=JOB)
+        cls.rank = cls.stack.enter_context(t.target([t.DEBIAN_PYTHON, os.path.join(t.FIXTURES, "ranks.py"), "--slow", "0"],
+                                                    env=environment))
+
+    @classmethod
+    def path(cls, name):
+        return os.path.join(cls.folder, name)
+
+    def ask(self, verb, *arguments, hosts=None, token="token", ca="ca.pem", **more):
+        done = t.probing("cluster", verb, "--hosts", ",".join(hosts or self.urls), "--token-file", self.path(token), "--ca-file",
+                         self.path(ca), "--job", JOB, *arguments, **more)
+        if "built without libcurl" in done.stdout + done.stderr:
+            raise unittest.SkipTest("built without libcurl")
+        return done
+
+    def nodes(self, *arguments, **more):
+        return json.loads(self.ask("nodes", "-f", "json", *arguments, **more).stdout)
+
+    def request(self, body, path="/cluster", **headers):
+        context = ssl.create_default_context(cafile=self.path("ca.pem"))
+        address = self.urls[0][len("https://"):].split(":")
+        connection = http.client.HTTPSConnection(address[0], int(address[1]), timeout=20, context=context)
+        try:
+            connection.request("POST", path, body, {"Authorization": "Bearer a token of this test", **headers})
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            connection.close()
+
+    # ---- Answers ----
+
+    def test_nodes_of_all_hosts(self):
+        self.assertEqual([(0, url, self.rank.pid) for url in self.urls],
+                         sorted((node["rank"], node["addr"], node["pid"]) for node in self.nodes()))
+
+    def test_a_host_asks_the_others(self):
+        """With one connection from here, the first one asks the second, and that the third."""
+        self.assertEqual(sorted(self.urls), sorted(node["addr"] for node in self.nodes("--fan-out", "1")))
+
+    def test_a_dead_host_costs_itself_alone(self):
+        """Wherever it is in the tree: also as the one that asks the others."""
+        for i in range(4):
+            hosts = self.urls[:i] + [NOBODY] + self.urls[i:]
+            for fan_out in "1", "2", "64":
+                with self.subTest(hosts=i, fan_out=fan_out):
+                    found = {node["addr"]: node["status"] for node in self.nodes("--fan-out", fan_out, hosts=hosts)}
+                    self.assertEqual({**{url: "running" for url in self.urls}, NOBODY: "unreachable"}, found)
+
+    def test_rows_and_stacks_pass_through(self):
+        rows = json.loads(self.ask("query", "--fan-out", "1", "-f", "json", "SELECT host, rank, rss_mb > 1 AS big, 'it''s' AS x FROM "
+                                   "memory_usage ORDER BY host", check=t.OK).stdout)
+        self.assertEqual([{"host": url, "rank": 0, "big": 1, "x": "it's"} for url in sorted(self.urls)], rows)
+        text = self.ask("backtrace", "--fan-out", "1", "--no-native", check=t.OK).stdout
+        self.assertIn("compute  (ranks.py:", text)
+        for url in self.urls:
+            self.assertIn("pid %d on %s" % (self.rank.pid, url), text)
+
+    def test_this_machine_and_others(self):
+        addresses = [node["addr"] for node in self.nodes(hosts=[".", self.urls[1]])]
+        self.assertEqual({None, self.urls[1]}, set(addresses))
+
+    def test_report(self):
+        self.assertIn("2 ranks, ", self.ask("report", "--fan-out", "1", "-d", "0.5", hosts=self.urls[:2], check=t.OK).stdout)
+
+    def test_record(self):
+        recording = self.path("all.db")
+        self.ask("record", "--", "--mode", "wall", "-d", "0.5", "--no-native", "-o", recording, hosts=self.urls[:2], check=t.OK)
+        rows = json.loads(t.probing("sql", recording, "-f", "json", "SELECT rank, clock_error FROM process JOIN run USING (pid)",
+                                    check=t.OK).stdout)
+        self.assertTrue(rows and all(row["rank"] == 0 and 0 < row["clock_error"] < 1 for row in rows), rows)
+
+    # ---- Who may ----
+
+    def test_a_wrong_token_and_a_wrong_authority(self):
+        with open(self.path("bad"), "w", encoding="utf-8") as file:
+            file.write("another token of a test")
+        self.assertEqual(["it refuses the token"], [node["problem"] for node in self.nodes(token="bad", hosts=self.urls[:1])])
+        problem = self.nodes(ca="other.pem", hosts=self.urls[:1])[0]["problem"]
+        self.assertIn("certificate", problem)
+
+    def test_requests_of_pages_and_without_a_token(self):
+        self.assertEqual(401, self.request("nodes", Authorization="Bearer x")[0])
+        self.assertEqual(401, self.request("nodes", Authorization="")[0])
+        for header in {"Origin": "https://127.0.0.1"}, {"Sec-Fetch-Site": "same-origin"}:
+            self.assertEqual(403, self.request("nodes", **header)[0])
+
+    def test_what_may_be_asked(self):
+        self.assertEqual(200, self.request("nodes\n--job=%s" % JOB)[0])
+        for body in ("", "attach", "eval\nprint(1)", "nodes\n--ssh=sh", "record\n--\nsh\n-c\nid", "record\n--\n-o\n/tmp/x", "rows",
+                     "query\n--\nSELECT 1", "nodes\n--below=https://a/x"):
+            with self.subTest(body):
+                self.assertEqual(400, self.request(body)[0])
+        self.assertEqual(403, self.request("1", "/apis/pythonext/eval")[0])
+        self.assertEqual(413, self.request("x", **{"Content-Length": str(2 << 20)})[0])
+        self.assertIn("is not for other machines", self.request("nodes\n--pid=1")[1])
+        self.assertIn("the question is none of",
+                      self.ask("attach", hosts=self.urls[:1], check=t.FAILED).stderr)
+
+    def test_statements_only_read(self):
+        for sql in "ATTACH '%s' AS x" % self.path("x.db"), "DELETE FROM memory_usage":
+            done = self.ask("query", "--each", sql, hosts=self.urls[:1])
+            self.assertNotEqual("", done.stderr)
+        self.assertFalse(os.path.exists(self.path("x.db")))
+
+    def test_what_does_not_listen(self):
+        os.chmod(self.path("token"), 0o600)
+        for options, said in ((["--listen", "0.0.0.0:0"], "needs --token-file"),
+                              (["--listen", "0.0.0.0:0", "--token-file", self.path("token")], "beyond loopback"),
+                              (["--listen", "localhost", "--token-file", self.path("token")], "ADDRESS:PORT"),
+                              (["--listen", "127.0.0.1:0", "--port", "0"], "not two of them"),
+                              (["--tls-key", self.path("node.key")], "go with --listen")):
+            self.assertIn(said, t.probing("serve", *options, check=t.USAGE).stderr)
+        for name in "loose", "short":
+            with open(self.path(name), "w", encoding="utf-8") as file:
+                file.write("a token of this test\n" if name == "loose" else "short\n")
+        os.chmod(self.path("loose"), 0o644)
+        os.chmod(self.path("short"), 0o600)
+        self.assertIn("can be read or written by others", t.probing("serve", "--listen", "127.0.0.1:0", "--token-file",
+                                                                    self.path("loose"), check=t.USAGE).stderr)
+        self.assertIn("must have 16 to 256", t.probing("serve", "--listen", "127.0.0.1:0", "--token-file", self.path("short"),
+                                                       check=t.USAGE).stderr)
+        done = t.probing("serve", "--listen", "127.0.0.1:0", "--token-file", self.path("token"), "--tls-certificate",
+                         self.path("token"), "--tls-key", self.path("node.key"), check=t.BAD_DATA)
+        self.assertIn("are no certificate and its key", done.stderr)
+
+    def test_loopback_in_the_clear(self):
+        with listening("--listen", "127.0.0.1:0", "--token-file", self.path("token")) as url:
+            self.assertTrue(url.startswith("http://127.0.0.1:"))
+            self.assertEqual([self.rank.pid], [node["pid"] for node in self.nodes(hosts=[url])])
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
