@@ -12,7 +12,7 @@
 #include "src/lanes/lanes_private.h"
 #include "src/store/store.h"
 
-enum { MAX_EVENTS = 8 << 20, MAX_EVENT_LANES = 256, MAX_ROWS = 12 };
+enum { MAX_EVENTS = 4 << 20, MAX_EVENT_LANES = 256, MAX_ROWS = 12 };
 #define MAX_SECONDS 2e9
 
 #define STARTED "coalesce(gpu_trace.started, (SELECT started FROM run)), start_ns, duration_ns"

@@ -118,52 +118,56 @@ static int client_of(const struct request *request)
 	return info ? info->connect_fd : -1;
 }
 
-bool request_run(const struct request *request, const char *const *words, double seconds, struct answer *ret)
+/* Else it is answered. */
+static bool may_run(const struct request *request, struct answer *ret)
 {
-	struct command_result result;
-	uint64_t start_ns = monotonic_ns();
-	bool is_good = false;
-	int r;
+	if (sem_trywait(request->commands) == 0)
+		return true;
+	answer_fail(ret, MHD_HTTP_SERVICE_UNAVAILABLE, "too many requests are being answered: ask again");
+	return false;
+}
 
-	if (sem_trywait(request->commands) < 0) {
-		answer_fail(ret, MHD_HTTP_SERVICE_UNAVAILABLE, "too many requests are being answered: ask again");
-		return false;
-	}
-	r = command_run(words, request->body, request->n_body, seconds + GRACE_S, request->stop, client_of(request),
-			&result);
-	sem_post(request->commands);
+/* @r: of starting it. Ends the result. */
+static bool take_result(int r, struct command_result *result, double seconds, double took, struct answer *ret)
+{
+	bool is_good = false;
+
 	if (r == -ECANCELED)
 		answer_fail(ret, MHD_HTTP_SERVICE_UNAVAILABLE, "probing serve is ending");
 	else if (r < 0)
 		answer_fail(ret, MHD_HTTP_INTERNAL_SERVER_ERROR, "probing cannot be started: %s", strerror(-r));
 	else
-		is_good = judge(&result, seconds, (double)(monotonic_ns() - start_ns) / 1e9, ret);
-	command_result_done(&result);
+		is_good = judge(result, seconds, took, ret);
+	command_result_done(result);
 	return is_good;
+}
+
+bool request_run(const struct request *request, const char *const *words, double seconds, struct answer *ret)
+{
+	struct command_result result;
+	uint64_t start_ns = monotonic_ns();
+	int r;
+
+	if (!may_run(request, ret))
+		return false;
+	r = command_run(words, request->body, request->n_body, seconds + GRACE_S, request->stop, client_of(request),
+			&result);
+	sem_post(request->commands);
+	return take_result(r, &result, seconds, (double)(monotonic_ns() - start_ns) / 1e9, ret);
 }
 
 bool request_ask(const struct request *request, const struct serve_target *target, const char *const *words,
 		 const char *line, double seconds, struct answer *ret)
 {
 	struct command_result result;
-	bool is_good = false;
 	int r;
 
-	if (sem_trywait(request->commands) < 0) {
-		answer_fail(ret, MHD_HTTP_SERVICE_UNAVAILABLE, "too many requests are being answered: ask again");
+	if (!may_run(request, ret))
 		return false;
-	}
 	r = worker_ask(request->workers, (size_t)(target - request->options->targets), words, line, seconds,
 		       request->stop, client_of(request), &result);
 	sem_post(request->commands);
-	if (r == -ECANCELED)
-		answer_fail(ret, MHD_HTTP_SERVICE_UNAVAILABLE, "probing serve is ending");
-	else if (r < 0)
-		answer_fail(ret, MHD_HTTP_INTERNAL_SERVER_ERROR, "probing cannot be started: %s", strerror(-r));
-	else
-		is_good = judge(&result, seconds, 0, ret);
-	command_result_done(&result);
-	return is_good;
+	return take_result(r, &result, seconds, 0, ret);
 }
 
 /* ---- Parameters ---- */
