@@ -86,7 +86,7 @@ const shownLanes = () => lanes.filter((lane) => isShown(lane));
 function isShown(lane) {
 	const matches = (pattern, number, name) => !pattern || lane.kind === "curve" || String(number) === pattern || glob(pattern).test(name || "");
 
-	return matches(state.rank, lane.pid, lane.process) && (lane.kind !== "thread" || matches(state.thread, lane.tid, lane.name));
+	return matches(state.rank, lane.pid, lane.process) && (!lane.tid || matches(state.thread, lane.tid, lane.name));
 }
 
 const glob = (pattern) => new RegExp(`^${pattern.replace(/[.+^${}()|[\]\\]/g, "\\$&").replace(/\*/g, ".*").replace(/\?/g, ".")}$`, "i");
@@ -385,7 +385,7 @@ function links(...anchors) {
 
 function showThing(thing) {
 	const isCall = thing.name && thing.kind !== "event";
-	const thread = thing.lane.tid ? { thread: String(thing.lane.tid) } : {};
+	const thread = thing.lane.tid > 0 ? { thread: String(thing.lane.tid) } : {};
 	const here = rangeOf(at.since, at.until);
 
 	ui.details.replaceChildren(

@@ -18,27 +18,26 @@ export function makeLanes(answer) {
 	const manyProcesses = pids.filter((pid) => pid > 0).length > 1;
 	const nameOf = (pid) => (answer.threads.find((one) => one.pid === pid) || {}).process || "process";
 	const of = (pid) => (manyProcesses && pid > 0 ? ` · ${nameOf(pid)} (${pid})` : "");
-	const addEvents = (event) => lanes.push({
-		kind: "events", key: `${event.kind} ${event.title} ${event.pid} ${event.tid}`, title: event.title + of(event.tid ? 0 : event.pid),
-		detail: `${event.events.toLocaleString("en")} ${event.kind}`, pid: event.pid, tid: event.tid, source: event,
+	const addEvents = (event, thread) => lanes.push({
+		kind: "events", key: `${event.kind} ${event.title} ${event.pid} ${event.tid}`, title: event.title + (thread ? ` · ${thread.name || thread.tid}` : of(event.pid)),
+		detail: event.events.toLocaleString("en"), pid: event.pid, tid: event.tid, name: thread && thread.name, source: event,
 	});
-
 	const addCurve = (curve) => lanes.push({ kind: "curve", key: `curve ${curve.name}`, title: curve.name,
 		detail: `up to ${Number(curve.top.toPrecision(3)).toLocaleString("en")} ${curve.unit}`, source: curve });
 	const isFirst = (curve) => /^(CPU|memory|GPU)/.test(curve.name);
 
 	answer.curves.filter(isFirst).forEach(addCurve);
 	for (const pid of pids) {
-		answer.events.filter((one) => one.pid === pid && one.tid === 0).forEach(addEvents);
+		answer.events.filter((one) => one.pid === pid && one.tid === 0).forEach((one) => addEvents(one, null));
 		answer.gil.filter((one) => one.pid === pid).forEach((gil) => lanes.push({
 			kind: "gil", key: `gil ${pid}`, title: `GIL${of(pid)}`, detail: "the thread that held it longest", pid, source: gil }));
 		for (const thread of answer.threads.filter((one) => one.pid === pid)) {
+			answer.events.filter((one) => one.pid === pid && one.tid === thread.tid).forEach((one) => addEvents(one, thread));
 			lanes.push({ kind: "thread", key: threadKey(thread), title: (thread.name || "thread") + of(pid), detail: `TID ${thread.tid}`,
 				pid, tid: thread.tid, name: thread.name, process: thread.process, source: thread });
-			answer.events.filter((one) => one.pid === pid && one.tid === thread.tid).forEach(addEvents);
 		}
 		answer.events.filter((one) => one.pid === pid && one.tid !== 0 && !answer.threads.some((thread) => thread.pid === pid &&
-			thread.tid === one.tid)).forEach(addEvents);
+			thread.tid === one.tid)).forEach((one) => addEvents(one, { tid: `TID ${one.tid}` }));
 	}
 	answer.curves.filter((curve) => !isFirst(curve) && curve.top > 0).forEach(addCurve);
 	return lanes;
