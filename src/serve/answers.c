@@ -206,7 +206,8 @@ const struct serve_target *request_target(const struct request *request, const c
 		answer_fail(ret, MHD_HTTP_GONE, "process %s has ended", target->name);
 		return NULL;
 	}
-	answer_fail(ret, MHD_HTTP_NOT_FOUND, "%s is not served here: /apis/overview lists the targets", name);
+	answer_fail(ret, MHD_HTTP_NOT_FOUND, "%s is not served here: /apis/overview lists the targets",
+		    name ? name : "a recording or a process");
 	return NULL;
 }
 
