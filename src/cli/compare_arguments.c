@@ -9,6 +9,7 @@
 
 #include "base/util.h"
 #include "src/cli/cli.h"
+#include "src/cli/fleet_source.h"
 
 enum { MAX_WHY = 256 };
 
@@ -91,7 +92,7 @@ void compare_arguments_add(struct compare_arguments *arguments, enum side side, 
 {
 	CLEANUP(glob_list_done) struct glob_list parts = { 0 };
 
-	if (access(argument, F_OK) == 0) {
+	if (access(argument, F_OK) == 0 || fleet_source_is_one(argument)) {
 		cli_parse_name(state, argument, &arguments->files[side]);
 		return;
 	}

@@ -13,6 +13,7 @@
 #include "base/util.h"
 #include "src/cli/backtrace_format.h"
 #include "src/cli/cli.h"
+#include "src/cli/fleet_source.h"
 #include "src/cli/probes_use.h"
 #include "src/live/live.h"
 #include "src/sql/sql.h"
@@ -37,7 +38,7 @@ bool endpoint_is_one(const char *word, bool surely)
 	static const char *const beginnings[] = { "SELECT", "WITH", "EXPLAIN",  "PRAGMA",
 						  "VALUES", "SHOW", "DESCRIBE", "DESC" };
 
-	if (endpoint_is_process(word) || access(word, F_OK) == 0)
+	if (endpoint_is_process(word) || fleet_source_is_one(word) || access(word, F_OK) == 0)
 		return true;
 	for (size_t i = 0; i < N_ELEMENTS(beginnings); i++) {
 		size_t n = strlen(beginnings[i]);

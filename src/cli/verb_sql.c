@@ -13,6 +13,7 @@
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/endpoint.h"
+#include "src/cli/fleet_source.h"
 #include "src/live/live.h"
 #include "src/sql/sql.h"
 
@@ -121,7 +122,9 @@ static const struct argp argp = {
 	       "In a table and in CSV, NULL is empty (an empty text is \"\" in CSV), and a blob is shown in "
 	       "hexadecimal. On a terminal a table's long texts are cut to its width. JSON is an array of objects "
 	       "per statement, jsonl an object a line; rows, a line for the columns and one for each row, keeps all "
-	       "types, for programs.\n",
+	       "types, for programs.\n"
+	       "\n"
+	       "clickhouse://USER@HOST/DATABASE is a fleet: its server answers, in its own SQL, and changes nothing.\n",
 };
 
 /* Read all of stdin. -EFBIG; -EINVAL: a NUL byte, so a binary file or UTF-16. */
@@ -234,6 +237,26 @@ static int run_prompt(const struct endpoint *endpoint, const struct options *opt
 	return r < 0 ? cli_fail(EXIT_FAILED, "the prompt failed: %s", strerror(-r)) : EXIT_OK;
 }
 
+/* The statement is ClickHouse's, and one at a time. */
+static int ask_fleet(const struct options *options)
+{
+	CLEANUP(freep) char *script = NULL;
+	int r;
+
+	if (options->n_arguments > 1)
+		return cli_fail(EXIT_USAGE, "one fleet at a time, and no recordings beside it");
+	if (options->rules.may_write)
+		return cli_fail(EXIT_USAGE, "--write changes recordings; a fleet is read only");
+	if (options->sql)
+		return fleet_source_ask(options->arguments[0], options->sql, &options->rules);
+	if (isatty(STDIN_FILENO))
+		return cli_fail(EXIT_USAGE, "there is no prompt for a fleet: give the SQL as an argument, or on stdin");
+	r = read_script(&script);
+	if (r < 0)
+		return cli_fail(cli_status(r), "the SQL on stdin cannot be read: %s", strerror(-r));
+	return fleet_source_ask(options->arguments[0], script, &options->rules);
+}
+
 static int run_sql(int argc, char **argv)
 {
 	CLEANUP(freep) char **arguments = calloc((size_t)argc + 1, sizeof *arguments);
@@ -244,6 +267,8 @@ static int run_sql(int argc, char **argv)
 	if (!arguments)
 		return cli_fail(EXIT_FAILED, "not enough memory");
 	cli_parse(&argp, argc, argv, 0, &options);
+	if (options.n_arguments > 0 && fleet_source_is_one(arguments[0]))
+		return ask_fleet(&options);
 	status = endpoint_open((const char *const *)arguments, options.n_arguments, options.rules.may_write, &endpoint);
 	if (status != EXIT_OK)
 		return status;

@@ -15,6 +15,7 @@
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/endpoint.h"
+#include "src/cli/fleet_source.h"
 #include "src/cli/live_recording.h"
 #include "src/cli/view_filter.h"
 
@@ -29,6 +30,7 @@ void view_done(struct view *view)
 	glob_list_done(&view->focus);
 	glob_list_done(&view->modules);
 	glob_list_done(&view->ignore);
+	glob_list_done(&view->hosts);
 }
 
 /* Without a list, like in other tools, the option separates threads. */
@@ -54,6 +56,27 @@ static void parse_chosen(struct argp_state *state, char *argument, struct view *
 	if (view->chosen)
 		argp_error(state, "-p is given twice: write -p %s,%s", view->chosen, argument);
 	view->chosen = argument;
+}
+
+/* Options of a fleet. */
+static error_t parse_fleet(int key, char *argument, struct argp_state *state, struct view *view)
+{
+	switch (key) {
+	case KEY_VIEW_JOB:
+		view->job = argument;
+		return 0;
+	case KEY_VIEW_HOST:
+		cli_parse_list(state, argument, "--host needs a list", &view->hosts);
+		return 0;
+	case KEY_VIEW_RANK:
+		view->ranks = argument;
+		return 0;
+	case KEY_VIEW_PARTIAL:
+		view->partial = true;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
 }
 
 /* Options with lists and names. */
@@ -84,7 +107,7 @@ static error_t parse_words(int key, char *argument, struct argp_state *state, st
 		cli_parse_name(state, argument, &view->ignore);
 		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return parse_fleet(key, argument, state, view);
 	}
 }
 
@@ -313,9 +336,34 @@ static int open_process(const char *word, const struct view *view, sqlite3 **ret
 	return open_file(live.path, name, view, ret_db, ret);
 }
 
+/* The servers apply what selects samples; a recording of sums remains. */
+static int open_fleet(const char *address, const struct view *view, sqlite3 **ret_db, struct profile **ret)
+{
+	CLEANUP(live_recording_done) struct live_recording fetched = { 0 };
+	struct view rest = *view;
+	char name[256];
+	int status = fleet_source_read(address, view, &fetched);
+
+	if (status != EXIT_OK)
+		return status;
+	rest.since = rest.until = (struct view_time){ 0 };
+	rest.where = NULL;
+	rest.gil = false;
+	fleet_source_name(address, name, sizeof name);
+	return open_file(fetched.path, name, &rest, ret_db, ret);
+}
+
 int view_open(const char *path, const struct view *view, sqlite3 **ret_db, struct profile **ret)
 {
 	path = path ? path : cli_default_recording();
+	if (fleet_source_is_one(path))
+		return open_fleet(path, view, ret_db, ret);
+	if (view->job || view->ranks || view->hosts.n > 0 || view->partial)
+		return cli_fail(
+			EXIT_USAGE,
+			"--job, --host, --rank and --partial are for a fleet, clickhouse://USER@HOST/DATABASE: %s is a "
+			"recording; --where='...' selects its samples",
+			path);
 	return endpoint_is_process(path) ? open_process(path, view, ret_db, ret)
 					 : open_file(path, path, view, ret_db, ret);
 }

@@ -44,8 +44,12 @@ struct view {
 	const char *label; /* SQL of a column of sample: totals are split by it; NULL: they are not. Set before opening */
 	/* Values of the label become the outermost frames of stacks, and this one where there is none; NULL: they do not. */
 	const char *label_none;
-	const char *by;    /* the label in a word, for the title; NULL: none */
-	bool with_samples; /* load single samples, too, if there are any: set before opening */
+	const char *by; /* the label in a word, for the title; NULL: none */
+	/* Of a fleet instead of a recording (fleet_source.h): */
+	const char *job, *ranks; /* NULL: the only one, all; borrowed */
+	struct glob_list hosts;  /* globs */
+	bool partial;            /* show the others if a server does not answer */
+	bool with_samples;       /* load single samples, too, if there are any: set before opening */
 };
 
 enum {
@@ -70,6 +74,10 @@ enum {
 	KEY_VIEW_MIN_SHARE,
 	KEY_VIEW_COUNTS,
 	KEY_VIEW_MERGE,
+	KEY_VIEW_JOB,
+	KEY_VIEW_HOST,
+	KEY_VIEW_RANK,
+	KEY_VIEW_PARTIAL,
 	KEY_VIEW_LIVE = 'd',
 	KEY_VIEW_CHOSEN = 'p',
 };
@@ -99,7 +107,11 @@ enum {
 	  "Show internal frames of the interpreter", 0 },                                                  \
 	{ "native-all", KEY_VIEW_INTERPRETER, NULL, OPTION_ALIAS, NULL, 0 },                               \
 	{ "full-paths", KEY_VIEW_FULL_PATHS, NULL, 0,                                                      \
-	  "Show full paths of files (default: the shortest unique end of each path)", 0 }
+	  "Show full paths of files (default: the shortest unique end of each path)", 0 },                 \
+	{ "job", KEY_VIEW_JOB, "NAME", 0, "Of a fleet (clickhouse://...): this job", 0 },                  \
+	{ "host", KEY_VIEW_HOST, "LIST", 0, "Of a fleet: only these hosts; globs", 0 },                    \
+	{ "rank", KEY_VIEW_RANK, "LIST", 0, "Of a fleet: only these ranks, as 0,8-15", 0 },                \
+	{ "partial", KEY_VIEW_PARTIAL, NULL, 0, "Of a fleet: show the rest if a server does not answer", 0 }
 /* clang-format on */
 
 /* For verbs that make a tree: passed on by view_export(). */

@@ -3,6 +3,7 @@
 #ifndef PROBING_FLEET_H
 #define PROBING_FLEET_H
 
+#include "src/fleet/read.h"
 #include "src/fleet/tables.h"
 
 #endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* read.h - a part of a fleet's samples as a recording.
+ *
+ * The servers add up samples by process, thread and stack. Only the sums, and the stacks and functions that they need, are
+ * fetched; a new recording gets them as sums without times, as from an import. So every verb shows them as it shows a
+ * file, and the same as of the recordings that were sent, merged.
+ *
+ * Invariants:
+ * 1. A server that does not answer is an error, unless fleet_place_to_read.is_partial is set; then fleet_missing() names it.
+ * 2. No text is ever a part of a statement: texts are hexadecimal digits (fleet_text()), numbers are printed from integers,
+ *    and words of conditions come from tables of ours. fleet_ask() alone sends a statement of the user.
+ * 3. A stack or a function whose row is missing is an error, as rows without their stack would be less than the whole.
+ */
+#ifndef PROBING_FLEET_READ_H
+#define PROBING_FLEET_READ_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/glob_list.h"
+#include "base/util.h"
+#include "src/store/store.h"
+
+/* Where the tables are. Strings are borrowed until fleet_close(). */
+struct fleet_place_to_read {
+	const char *base;            /* http://HOST:PORT or https://HOST:PORT */
+	const char *user, *password; /* NULL: none */
+	const char *ca_file;         /* NULL: the system's authorities */
+	const char *database;
+	bool is_partial;
+	bool (*keep_going)(void *data); /* about once a second; false ends with -ECANCELED; may be NULL */
+};
+
+/* Which samples. All zero: all of the only job there is. Borrowed. */
+struct fleet_selection {
+	const char *job;
+	const struct glob_list *hosts; /* globs; NULL or empty: all */
+	const char *ranks;             /* "0,8-15"; NULL: all */
+	bool has_since, has_until;
+	double since, until;  /* seconds since 1970: since <= time < until */
+	const char *where;    /* fleet_parse_where(); NULL: no condition */
+	bool merge_processes; /* all processes are one, with one thread */
+};
+
+struct fleet;
+
+/*
+ * fleet_open - connect, and read the server's version.
+ * @ret: set after a failure, too, for fleet_error(), unless that is -ENOMEM; ended with fleet_close().
+ * Errors of all: those of http_open() and http_send(); -EACCES the server refuses the user; -EREMOTEIO another error of the
+ * server; -EPROTONOSUPPORT its version; -EBADMSG its answer is damaged; -ENODATA nothing was selected, or rows are missing;
+ * -EINVAL a part of the selection is none; -ENOMEM.
+ */
+int fleet_open(const struct fleet_place_to_read *place, struct fleet **ret);
+void fleet_close(struct fleet *fleet);
+DEFINE_CLEANUP(struct fleet *, fleet_close)
+
+/* A sentence about the last failure. */
+const char *fleet_error(const struct fleet *fleet);
+
+/* fleet_select - find the runs of a job on some hosts. Of the selection, job and hosts matter. */
+int fleet_select(struct fleet *fleet, const struct fleet_selection *selection);
+/* When the first of these runs began, in seconds since 1970. */
+double fleet_started(const struct fleet *fleet);
+
+/*
+ * fleet_read - fetch samples of the runs and write them into a new recording.
+ * @store: without rows. @version: of this program. @ret_ended_ns: for store_finish().
+ */
+int fleet_read(struct fleet *fleet, const struct fleet_selection *selection, struct store *store, const char *version,
+	       uint64_t *ret_ended_ns);
+
+/* Shards that did not answer, in words; NULL: all did, as far as fleet_read() has asked. */
+const char *fleet_missing(const struct fleet *fleet);
+
+/*
+ * fleet_ask - send a user's statement, which may change nothing, and pass on the answer.
+ * @format: of ClickHouse, "JSONCompact", if the statement has none.
+ * @take: gets the answer piece by piece.
+ */
+int fleet_ask(struct fleet *fleet, const char *sql, const char *format,
+	      int (*take)(void *data, const void *bytes, size_t n_bytes), void *data);
+
+/*
+ * fleet_parse_where - a condition: COLUMN OP VALUE, several joined by AND, as an expression of SQL on the table samples.
+ * Columns are those of sample and samples: pid, tid, rank, cpu, weight (numbers), gil, gc (0, 1), verdict, state (words in
+ * quotes).
+ * @ret: owned by the caller. @why: of -EINVAL, a sentence. Errors: -EINVAL, -ENOMEM.
+ */
+int fleet_parse_where(const char *text, char **ret, char *why, size_t n_why);
+
+/* fleet_parse_ranks - "0,8-15" as an expression of SQL on the column rank. Errors: -EINVAL, -ENOMEM. */
+int fleet_parse_ranks(const char *text, char **ret);
+
+#endif
