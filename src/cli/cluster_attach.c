@@ -10,6 +10,7 @@
 #include "src/cli/cluster.h"
 #include "src/cli/cluster_ask.h"
 #include "src/cli/cluster_gather.h"
+#include "src/cli/cluster_run.h"
 
 enum { OPTION_CONFIG = 0x200, MAX_WORDS = 8 };
 
@@ -54,6 +55,11 @@ static const struct argp argp = {
 	       "  probing cluster query 'SELECT rank, func, calls FROM python.function_time'\n",
 };
 
+static const struct options *of(const struct cluster_options *cluster)
+{
+	return (const struct options *)cluster; /* its first member */
+}
+
 /* What the verb printed, in its one line. */
 static int take_line(struct cluster *cluster, struct cluster_rank *rank, const struct command *command)
 {
@@ -65,18 +71,22 @@ static int take_line(struct cluster *cluster, struct cluster_rank *rank, const s
 	return rank->note ? 0 : -ENOMEM;
 }
 
-static int attach_all(const struct options *options, struct cluster *cluster)
+static int attach_here(const struct cluster_options *options, struct cluster *cluster)
+{
+	const char *words[MAX_WORDS] = { options->config ? "attach" : "inject", "%p" };
+
+	if (options->config) {
+		words[2] = "--config";
+		words[3] = of(options)->path;
+	}
+	return gather_ranks(options, words, take_line, cluster);
+}
+
+static int attach_hosts(const struct cluster_options *options, struct cluster *cluster)
 {
 	static const char *const asked[] = { "attach", NULL };
-	const char *config = options->cluster.config;
-	const char *words[MAX_WORDS] = { config ? "attach" : "inject", "%p" };
 
-	if (config) {
-		words[2] = "--config";
-		words[3] = options->path;
-	}
-	return options->cluster.hosts.n > 0 ? gather_hosts(&options->cluster, asked, cluster)
-					    : gather_ranks(&options->cluster, words, take_line, cluster);
+	return gather_hosts(options, asked, cluster);
 }
 
 /* "rank 3 on node07: the agent is in process 812": to stdout, a failure to stderr. */
@@ -104,14 +114,11 @@ static int say(const struct cluster *cluster, const struct cluster_rank *rank)
 }
 
 /* One that failed makes the status that of a failure: a job with probes in some of its ranks misleads. */
-static int show(const struct options *options, struct cluster *cluster)
+static int show(const struct cluster_options *options, struct cluster *cluster)
 {
 	size_t n_failed = 0;
 
-	if (options->cluster.is_local)
-		return ask_write_document(cluster);
-	if (cluster->n_ranks == 0 && options->cluster.hosts.n == 0)
-		return cluster_fail_empty(&options->cluster);
+	(void)options;
 	gather_say_hidden(cluster);
 	for (size_t i = 0; i < cluster->n_hosts; i++) {
 		if (!cluster->hosts[i].problem)
@@ -130,32 +137,26 @@ static int show(const struct options *options, struct cluster *cluster)
 }
 
 /* The path of a file that a process of its own reads, wherever it starts. */
-static int find_config(struct options *options)
+static int find_config(struct cluster_options *asked)
 {
+	struct options *options = (struct options *)asked; /* its first member */
+
 	if (!options->cluster.config || options->cluster.hosts.n > 0 ||
 	    realpath(options->cluster.config, options->path))
 		return EXIT_OK;
 	return cli_fail(cli_status(-errno), "%s cannot be read: %s", options->cluster.config, strerror(errno));
 }
 
+static const struct cluster_question question = {
+	.argp = &argp, .check = find_config, .here = attach_here, .hosts = attach_hosts, .show = show
+};
+
 static int run_cluster_attach(int argc, char **argv)
 {
 	struct options options = { 0 };
-	struct cluster cluster = { 0 };
-	int status, r;
 
 	cluster_options_init(&options.cluster);
-	cli_parse(&argp, argc, argv, 0, &options);
-	status = find_config(&options);
-	if (status == EXIT_OK) {
-		r = attach_all(&options, &cluster);
-		cluster_sort(&cluster);
-		status = r < 0 ? cli_fail(cli_status(r), "the ranks cannot be reached: %s", strerror(-r))
-			       : show(&options, &cluster);
-	}
-	cluster_done(&cluster);
-	cluster_options_done(&options.cluster);
-	return status;
+	return cluster_run(&question, &options.cluster, argc, argv);
 }
 
 const struct verb cluster_verb_attach = {

@@ -12,6 +12,7 @@
 #include "base/util.h"
 #include "src/cli/cluster.h"
 #include "src/cli/cluster_gather.h"
+#include "src/cli/cluster_run.h"
 #include "src/cli/cluster_hosts.h"
 #include "src/cli/exporters.h"
 #include "src/cluster/cluster.h"
@@ -90,6 +91,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case OPTION_FROM:
 		cli_parse_name(state, argument, &options->from);
+		options->cluster.is_from_files = true;
 		return 0;
 	case ARGP_KEY_END:
 		finish_parsing(state, options);
@@ -117,39 +119,9 @@ static const struct argp argp = {
 	       "A rank that is missing, refused or too slow, and a host that does not answer, has a line with the reason.",
 };
 
-/* ---- Reading ---- */
-
-static int take_rank(struct cluster *cluster, struct cluster_rank *rank, const struct command *command)
+static const struct options *of(const struct cluster_options *cluster)
 {
-	return cluster_read_backtrace(cluster, rank, command->output ? command->output : "", command->output_bytes);
-}
-
-static int read_here(const struct options *options, struct cluster *cluster)
-{
-	const char *words[MAX_ARGUMENTS] = { "backtrace", "%p", "--json" };
-	size_t n = 3;
-
-	if (!options->tree.all_threads)
-		words[n++] = "%p";
-	if (options->tree.no_native)
-		words[n++] = "--no-native";
-	if (options->tree.whole)
-		words[n++] = "--interpreter-frames";
-	return gather_ranks(&options->cluster, words, take_rank, cluster);
-}
-
-static int read_hosts(const struct options *options, struct cluster *cluster)
-{
-	const char *words[MAX_ARGUMENTS] = { "backtrace", "--format=json" };
-	size_t n = 2;
-
-	if (options->tree.all_threads)
-		words[n++] = "--threads";
-	if (options->tree.no_native)
-		words[n++] = "--no-native";
-	if (options->tree.whole)
-		words[n++] = "--all-frames";
-	return gather_hosts(&options->cluster, words, cluster);
+	return (const struct options *)cluster; /* its first member */
 }
 
 /* ---- Earlier output ---- */
@@ -172,6 +144,45 @@ static int read_files(const struct options *options, struct cluster *cluster)
 						: "no document of probing cluster backtrace --format json");
 	}
 	return EXIT_OK;
+}
+
+/* ---- Reading ---- */
+
+static int take_rank(struct cluster *cluster, struct cluster_rank *rank, const struct command *command)
+{
+	return cluster_read_backtrace(cluster, rank, command->output ? command->output : "", command->output_bytes);
+}
+
+static int read_here(const struct cluster_options *asked, struct cluster *cluster)
+{
+	const struct options *options = of(asked);
+	const char *words[MAX_ARGUMENTS] = { "backtrace", "%p", "--json" };
+	size_t n = 3;
+
+	if (options->from.n > 0)
+		return read_files(options, cluster);
+	if (!options->tree.all_threads)
+		words[n++] = "%p";
+	if (options->tree.no_native)
+		words[n++] = "--no-native";
+	if (options->tree.whole)
+		words[n++] = "--interpreter-frames";
+	return gather_ranks(&options->cluster, words, take_rank, cluster);
+}
+
+static int read_hosts(const struct cluster_options *asked, struct cluster *cluster)
+{
+	const struct options *options = of(asked);
+	const char *words[MAX_ARGUMENTS] = { "backtrace", "--format=json" };
+	size_t n = 2;
+
+	if (options->tree.all_threads)
+		words[n++] = "--threads";
+	if (options->tree.no_native)
+		words[n++] = "--no-native";
+	if (options->tree.whole)
+		words[n++] = "--all-frames";
+	return gather_hosts(&options->cluster, words, cluster);
 }
 
 /* ---- Output ---- */
@@ -214,8 +225,6 @@ static int put(const void *data, FILE *out)
 	const struct options *options = result->options;
 	bool colour = strcmp(options->out, "-") == 0 && cli_colour(STDOUT_FILENO);
 
-	if (options->cluster.is_local)
-		return cluster_write(result->cluster, cli_version, NULL, out);
 	if (options->format == FORMAT_TEXT)
 		return cluster_print(result->cluster, &options->tree, colour, result->expects_all, out);
 	return put_merged(result, out);
@@ -227,53 +236,36 @@ static int fail(const void *data, int error)
 	return cli_fail(EXIT_FAILED, "printing failed: %s", strerror(-error));
 }
 
-static int show(const struct options *options, struct cluster *cluster)
+static int show(const struct cluster_options *asked, struct cluster *cluster)
 {
+	const struct options *options = of(asked);
 	struct result result = { options, cluster, options->cluster.selection.n_pids == 0 };
 	int status;
 
-	if (cluster->n_ranks == 0 && options->cluster.hosts.n == 0 && options->from.n == 0 &&
-	    !options->cluster.is_local)
-		return cluster_fail_empty(&options->cluster);
-	cluster_sort(cluster);
-	if (!options->cluster.is_local)
-		gather_say_versions(cluster);
 	status = output_write(options->out, 0, put, fail, &result);
-	return status != EXIT_OK || options->cluster.is_local ? status : gather_status(cluster);
+	return status != EXIT_OK ? status : gather_status(cluster);
 }
 
-static int read_all(const struct options *options, struct cluster *cluster)
+static int check_format(struct cluster_options *asked)
 {
-	int r;
+	const struct options *options = of(asked);
 
-	if (options->from.n > 0)
-		return read_files(options, cluster);
-	r = options->cluster.hosts.n > 0 ? read_hosts(options, cluster) : read_here(options, cluster);
-	return r < 0 ? cli_fail(cli_status(r), "the ranks cannot be read: %s", strerror(-r)) : EXIT_OK;
-}
-
-static int check_format(const struct options *options)
-{
 	if (options->format == FORMAT_SVG || options->format == FORMAT_HTML)
 		return exporters_check(exporter_by_name(formats[options->format]));
 	return EXIT_OK;
 }
 
+static const struct cluster_question question = {
+	.argp = &argp, .check = check_format, .here = read_here, .hosts = read_hosts, .show = show
+};
+
 static int run_cluster_backtrace(int argc, char **argv)
 {
 	struct options options = { .out = "-" };
-	struct cluster cluster = { 0 };
 	int status;
 
 	cluster_options_init(&options.cluster);
-	cli_parse(&argp, argc, argv, 0, &options);
-	status = check_format(&options);
-	if (status == EXIT_OK)
-		status = read_all(&options, &cluster);
-	if (status == EXIT_OK)
-		status = show(&options, &cluster);
-	cluster_done(&cluster);
-	cluster_options_done(&options.cluster);
+	status = cluster_run(&question, &options.cluster, argc, argv);
 	glob_list_done(&options.from);
 	return status;
 }

@@ -90,6 +90,7 @@ struct cluster_options {
 	char *const *own;                 /* a word for each of the hosts; NULL: none has one */
 	const char *const *before;        /* words before the command that asks a host; NULL: none */
 	size_t max_all_bytes;             /* of all answers; 0: CLUSTER_MAX_ALL_BYTES */
+	bool is_from_files;               /* earlier answers are shown, and no rank is read */
 	bool is_file;                     /* answers are files, not documents */
 	bool is_local;                    /* this is the answer to another machine: a document, and encoded words */
 	double timeout_s, host_timeout_s; /* host_timeout_s: 0: it follows from the other */

@@ -8,6 +8,7 @@
 #include "src/cli/cluster.h"
 #include "src/cli/cluster_ask.h"
 #include "src/cli/cluster_gather.h"
+#include "src/cli/cluster_run.h"
 
 struct options {
 	struct cluster_options cluster;
@@ -44,6 +45,11 @@ static const struct argp argp = {
 	       "  probing cluster nodes --hosts node[01-64] -f csv\n",
 };
 
+static const struct options *of(const struct cluster_options *cluster)
+{
+	return (const struct options *)cluster; /* its first member */
+}
+
 /* Its main thread's state, without frames. */
 static int look_at(struct cluster_rank *rank)
 {
@@ -65,47 +71,33 @@ static int find_here(const struct cluster_options *options, struct cluster *clus
 	return r;
 }
 
-static int find_all(const struct options *options, struct cluster *cluster)
+static int ask_hosts(const struct cluster_options *options, struct cluster *cluster)
 {
 	static const char *const words[] = { "nodes", NULL };
-	int r = options->cluster.hosts.n > 0 ? gather_hosts(&options->cluster, words, cluster)
-					     : find_here(&options->cluster, cluster);
 
-	cluster_sort(cluster);
-	return r < 0 ? cli_fail(cli_status(r), "the ranks cannot be listed: %s", strerror(-r)) : EXIT_OK;
+	return gather_hosts(options, words, cluster);
 }
 
-static int show(const struct options *options, struct cluster *cluster)
+static int show(const struct cluster_options *options, struct cluster *cluster)
 {
 	static const char sql[] =
 		"SELECT host, addr, rank, local_rank, world_size, role_name, job, pid, status, problem, "
 		"timestamp FROM cluster.nodes ORDER BY job, rank IS NULL, rank, host";
 
-	if (options->cluster.is_local)
-		return ask_write_document(cluster);
-	if (cluster->n_ranks == 0 && options->cluster.hosts.n == 0)
-		return cluster_fail_empty(&options->cluster);
-	gather_say_versions(cluster);
 	gather_say_hidden(cluster);
-	return ask(cluster, options->cluster.selection.n_pids == 0, sql, &options->rules);
+	return ask(cluster, options->selection.n_pids == 0, sql, &of(options)->rules);
 }
+
+static const struct cluster_question question = {
+	.argp = &argp, .has_tables = true, .here = find_here, .hosts = ask_hosts, .show = show
+};
 
 static int run_cluster_nodes(int argc, char **argv)
 {
 	struct options options = { 0 };
-	struct cluster cluster = { 0 };
-	int status;
 
 	cluster_options_init(&options.cluster);
-	cli_parse(&argp, argc, argv, 0, &options);
-	status = ask_open(&cluster);
-	if (status == EXIT_OK)
-		status = find_all(&options, &cluster);
-	if (status == EXIT_OK)
-		status = show(&options, &cluster);
-	ask_close(&cluster);
-	cluster_options_done(&options.cluster);
-	return status;
+	return cluster_run(&question, &options.cluster, argc, argv);
 }
 
 const struct verb cluster_verb_nodes = {

@@ -12,6 +12,7 @@
 #include "src/cli/cluster.h"
 #include "src/cli/cluster_ask.h"
 #include "src/cli/cluster_gather.h"
+#include "src/cli/cluster_run.h"
 
 enum { OPTION_EACH = 0x200, OPTION_LIMIT, OPTION_NO_HEADER, MAX_WORDS = 12 };
 
@@ -79,6 +80,11 @@ static const struct argp argp = {
 	       "A rank or a host that does not answer costs a line on stderr, not the answer.",
 };
 
+static const struct options *of(const struct cluster_options *cluster)
+{
+	return (const struct options *)cluster; /* its first member */
+}
+
 /* Put the rows into the database, or keep the answer as it is for another machine. */
 static int take_rows(struct cluster *cluster, struct cluster_rank *rank, const struct command *command)
 {
@@ -99,23 +105,23 @@ static int take_rows(struct cluster *cluster, struct cluster_rank *rank, const s
 	return rank->data ? 0 : -ENOMEM;
 }
 
-static int read_here(const struct options *options, struct cluster *cluster)
+static int read_here(const struct cluster_options *options, struct cluster *cluster)
 {
 	const char *words[MAX_WORDS] = { "cluster", "rows", "--pid", "%p" };
 	size_t n = 4;
 
-	if (options->each)
+	if (of(options)->each)
 		words[n++] = "--each";
 	words[n++] = "--";
-	words[n++] = options->cluster.sql;
-	return gather_ranks(&options->cluster, words, take_rows, cluster);
+	words[n++] = options->sql;
+	return gather_ranks(options, words, take_rows, cluster);
 }
 
-static int read_hosts(const struct options *options, struct cluster *cluster)
+static int read_hosts(const struct cluster_options *options, struct cluster *cluster)
 {
-	const char *words[] = { "query", options->each ? "--each" : NULL, NULL };
+	const char *words[] = { "query", of(options)->each ? "--each" : NULL, NULL };
 
-	return gather_hosts(&options->cluster, words, cluster);
+	return gather_hosts(options, words, cluster);
 }
 
 /* ---- What is missing, on stderr ---- */
@@ -196,49 +202,30 @@ static int say_jobs(const struct cluster *cluster)
 	return 0;
 }
 
-static int show(const struct options *options, struct cluster *cluster)
+static int show(const struct cluster_options *options, struct cluster *cluster)
 {
 	int status;
 
-	if (options->cluster.is_local)
-		return ask_write_document(cluster);
-	if (cluster->n_ranks == 0 && options->cluster.hosts.n == 0)
-		return cluster_fail_empty(&options->cluster);
-	gather_say_versions(cluster);
 	gather_say_hidden(cluster);
 	if (say_jobs(cluster) < 0 || say_troubles(cluster) < 0)
 		return cli_fail(EXIT_FAILED, "not enough memory");
 	status = gather_status(cluster);
 	if (status != EXIT_OK)
 		return cli_fail(status, "no rank has answered, for the reasons above");
-	return ask(cluster, options->cluster.selection.n_pids == 0,
-		   options->each ? "SELECT * FROM answer" : options->cluster.sql, &options->rules);
+	return ask(cluster, options->selection.n_pids == 0, of(options)->each ? "SELECT * FROM answer" : options->sql,
+		   &of(options)->rules);
 }
 
-static int gather(const struct options *options, struct cluster *cluster)
-{
-	int r = options->cluster.hosts.n > 0 ? read_hosts(options, cluster) : read_here(options, cluster);
-
-	cluster_sort(cluster);
-	return r < 0 ? cli_fail(cli_status(r), "the ranks cannot be read: %s", strerror(-r)) : EXIT_OK;
-}
+static const struct cluster_question question = {
+	.argp = &argp, .has_tables = true, .here = read_here, .hosts = read_hosts, .show = show
+};
 
 static int run_cluster_query(int argc, char **argv)
 {
 	struct options options = { 0 };
-	struct cluster cluster = { 0 };
-	int status;
 
 	cluster_options_init(&options.cluster);
-	cli_parse(&argp, argc, argv, 0, &options);
-	status = options.cluster.is_local ? EXIT_OK : ask_open(&cluster);
-	if (status == EXIT_OK)
-		status = gather(&options, &cluster);
-	if (status == EXIT_OK)
-		status = show(&options, &cluster);
-	ask_close(&cluster);
-	cluster_options_done(&options.cluster);
-	return status;
+	return cluster_run(&question, &options.cluster, argc, argv);
 }
 
 const struct verb cluster_verb_query = {

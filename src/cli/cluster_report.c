@@ -13,6 +13,7 @@
 #include "src/cli/cluster.h"
 #include "src/cli/cluster_ask.h"
 #include "src/cli/cluster_gather.h"
+#include "src/cli/cluster_run.h"
 
 enum { OPTION_SAMPLES = 0x200, MIN_SAMPLES = 10, MAX_SAMPLES = 1000 };
 
@@ -56,6 +57,11 @@ static const struct argp argp = {
 	       "  probing cluster report\n"
 	       "  probing cluster report --hosts node[01-64] -d 10s --samples 50\n",
 };
+
+static const struct options *of(const struct cluster_options *cluster)
+{
+	return (const struct options *)cluster; /* its first member */
+}
 
 /* ---- Counters ---- */
 
@@ -202,8 +208,9 @@ static int read_steps(const struct options *options, struct cluster *cluster)
 	return gather_run(&options->cluster, words, take_steps, cluster);
 }
 
-static int watch_here(const struct options *options, struct cluster *cluster)
+static int watch_here(const struct cluster_options *asked, struct cluster *cluster)
 {
+	const struct options *options = of(asked);
 	CLEANUP(freep) struct counters *before = NULL;
 	uint64_t began_ns;
 	int r = gather_find(&options->cluster, cluster);
@@ -224,8 +231,9 @@ static int watch_here(const struct options *options, struct cluster *cluster)
 }
 
 /* Hosts need the time itself, too. */
-static int watch_hosts(const struct options *options, struct cluster *cluster)
+static int watch_hosts(const struct cluster_options *asked, struct cluster *cluster)
 {
+	const struct options *options = of(asked);
 	struct cluster_options how = options->cluster;
 	char duration[32], samples[32];
 	const char *words[] = { "report", duration, samples, NULL };
@@ -248,35 +256,26 @@ static int fail(const void *data, int error)
 	return cli_fail(EXIT_FAILED, "printing failed: %s", strerror(-error));
 }
 
-static int show(const struct options *options, struct cluster *cluster)
+static int show(const struct cluster_options *options, struct cluster *cluster)
 {
 	int status;
 
-	if (options->cluster.is_local)
-		return ask_write_document(cluster);
-	if (cluster->n_ranks == 0 && options->cluster.hosts.n == 0)
-		return cluster_fail_empty(&options->cluster);
-	gather_say_versions(cluster);
+	(void)options;
 	gather_say_hidden(cluster);
 	status = output_write("-", 0, put, fail, cluster);
 	return status != EXIT_OK ? status : gather_status(cluster);
 }
 
+static const struct cluster_question question = {
+	.argp = &argp, .here = watch_here, .hosts = watch_hosts, .show = show
+};
+
 static int run_cluster_report(int argc, char **argv)
 {
 	struct options options = { .seconds = 5, .n_samples = 20 };
-	struct cluster cluster = { 0 };
-	int status, r;
 
 	cluster_options_init(&options.cluster);
-	cli_parse(&argp, argc, argv, 0, &options);
-	r = options.cluster.hosts.n > 0 ? watch_hosts(&options, &cluster) : watch_here(&options, &cluster);
-	cluster_sort(&cluster);
-	status = r < 0 ? cli_fail(cli_status(r), "the ranks cannot be read: %s", strerror(-r))
-		       : show(&options, &cluster);
-	cluster_done(&cluster);
-	cluster_options_done(&options.cluster);
-	return status;
+	return cluster_run(&question, &options.cluster, argc, argv);
 }
 
 const struct verb cluster_verb_report = {
