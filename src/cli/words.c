@@ -212,6 +212,8 @@ static const struct {
 
 const char *words_of_argument(const char *option, const char *metavar)
 {
+	if (metavar && strcmp(metavar, "URL") == 0)
+		return NULL;
 	for (size_t i = 0; option && i < N_ELEMENTS(of_options); i++)
 		if (strcmp(of_options[i].option, option) == 0)
 			return of_options[i].kind;

@@ -114,26 +114,59 @@ static const struct fleet_column shipments[] = {
 	{ "sent", "DateTime('UTC')", "DateTime", NULL, NULL, "when it was complete, UTC" },
 };
 
-#define COLUMNS(array) array, N_ELEMENTS(array)
+#define COLUMNS(array) .columns = (array), .n_columns = N_ELEMENTS(array)
 
 const struct fleet_table fleet_tables[FLEET_N_TABLES] = {
-	[FLEET_SAMPLES] = { "samples", "A row is a sample", COLUMNS(samples), "toDate(time)",
-			    "(job, intDiv(toUInt32(time), 600), run, tid, time, number, block)", NULL,
-			    "toDateTime(time)", 0 },
-	[FLEET_TOTALS] = { "totals", "Samples of a minute with the same stack, added up by the shipper",
-			   COLUMNS(totals), "toDate(minute)",
-			   "(job, intDiv(toUInt32(minute), 600), minute, stack, run, rank, gil, state, block)", NULL,
-			   "minute", 0 },
-	[FLEET_STACKS] = { "stacks", "The functions of a stack", COLUMNS(stacks), "toMonday(seen)", "stack", NULL,
-			   "seen", 1024 },
-	[FLEET_FUNCTIONS] = { "functions", "A function with its name", COLUMNS(functions), "toMonday(seen)", "function",
-			      NULL, "seen", 1024 },
-	[FLEET_RUNS] = { "runs", "A recording", COLUMNS(runs), "toMonday(started)", "(job, run)", "version", "started",
-			 1024 },
-	[FLEET_THREADS] = { "threads", "A thread of a recording", COLUMNS(threads), "toMonday(started)",
-			    "(run, pid, tid)", "version", "started", 1024 },
-	[FLEET_SHIPMENTS] = { "shipments", "A range of a recording's samples that has arrived completely",
-			      COLUMNS(shipments), "toMonday(day)", "(run, block)", NULL, "day", 1024 },
+	[FLEET_SAMPLES] = { .name = "samples",
+			    .doc = "A row is a sample",
+			    COLUMNS(samples),
+			    .partition = "toDate(time)",
+			    .order = "(job, intDiv(toUInt32(time), 600), run, tid, time, number, block)",
+			    .old_order = "(job, intDiv(toUInt32(time), 600), run, tid, time, ms, number, block)",
+			    .ttl = "toDateTime(time)" },
+	[FLEET_TOTALS] = { .name = "totals",
+			   .doc = "Samples of a minute with the same stack, added up by the shipper",
+			   COLUMNS(totals),
+			   .partition = "toDate(minute)",
+			   .order = "(job, intDiv(toUInt32(minute), 600), minute, stack, run, rank, gil, state, block)",
+			   .ttl = "minute" },
+	[FLEET_STACKS] = { .name = "stacks",
+			   .doc = "The functions of a stack",
+			   COLUMNS(stacks),
+			   .partition = "toMonday(seen)",
+			   .order = "stack",
+			   .ttl = "seen",
+			   .granularity = 1024 },
+	[FLEET_FUNCTIONS] = { .name = "functions",
+			      .doc = "A function with its name",
+			      COLUMNS(functions),
+			      .partition = "toMonday(seen)",
+			      .order = "function",
+			      .ttl = "seen",
+			      .granularity = 1024 },
+	[FLEET_RUNS] = { .name = "runs",
+			 .doc = "A recording",
+			 COLUMNS(runs),
+			 .partition = "toMonday(started)",
+			 .order = "(job, run)",
+			 .version = "version",
+			 .ttl = "started",
+			 .granularity = 1024 },
+	[FLEET_THREADS] = { .name = "threads",
+			    .doc = "A thread of a recording",
+			    COLUMNS(threads),
+			    .partition = "toMonday(started)",
+			    .order = "(run, pid, tid)",
+			    .version = "version",
+			    .ttl = "started",
+			    .granularity = 1024 },
+	[FLEET_SHIPMENTS] = { .name = "shipments",
+			      .doc = "A range of a recording's samples that has arrived completely",
+			      COLUMNS(shipments),
+			      .partition = "toMonday(day)",
+			      .order = "(run, block)",
+			      .ttl = "day",
+			      .granularity = 1024 },
 };
 
 int fleet_parse_version(const char *text, enum fleet_dialect *ret)
@@ -222,7 +255,8 @@ static void print_engine(FILE *out, const struct fleet_place *place, const struc
 			place->database, table->name, table->version ? ", " : "", table->version ? table->version : "");
 	else
 		fprintf(out, "\nENGINE = ReplacingMergeTree(%s)", table->version ? table->version : "");
-	fprintf(out, "\nPARTITION BY %s ORDER BY %s", table->partition, table->order);
+	fprintf(out, "\nPARTITION BY %s ORDER BY %s", table->partition,
+		place->dialect == FLEET_OLD && table->old_order ? table->old_order : table->order);
 }
 
 static unsigned days_of(const struct fleet_place *place, enum fleet_table_id table)

@@ -46,6 +46,7 @@ struct fleet_table {
 	const struct fleet_column *columns;
 	size_t n_columns;
 	const char *partition, *order; /* expressions */
+	const char *old_order;         /* of 18.16, whose times are seconds; NULL: the same */
 	const char *version;           /* column whose largest value wins among rows of one key; NULL: any row */
 	const char *ttl;      /* expression of type DateTime or Date that retention counts from; NULL: rows stay */
 	unsigned granularity; /* rows per index entry; 0: the default */

@@ -376,6 +376,14 @@ int store_verify_checksum(sqlite3 *db, enum store_checksum *ret);
 int store_open_reader(const char *path, sqlite3 **ret);
 
 /*
+ * store_each_sample - pass the samples of a range, both ends included, in the order of their numbers, which begin at 1.
+ * @take: a result other than 0 ends it and is returned.
+ * Errors: -EBADMSG damaged, or a file of STORE_PLAIN_VERSION, which has no blocks; -ENOMEM; those of reading.
+ */
+int store_each_sample(sqlite3 *db, int64_t first, int64_t last,
+		      int (*take)(void *data, int64_t number, const struct sample_row *row), void *data);
+
+/*
  * store_distrust - restrict a connection before the first access to a foreign file, a recording or another database:
  * it executes nothing of the file but its views, and sizes and depths are limited. Returns
  * SQLite's code.

@@ -35,8 +35,6 @@ CONFIG = """<?xml version="1.0"?>
   <tmp_path>{folder}/tmp/</tmp_path>
   <user_files_path>{folder}/files/</user_files_path>
   <users_config>{folder}/users.xml</users_config>
-  <user_directories><users_xml><path>{folder}/users.xml</path></users_xml>
-    <local_directory><path>{folder}/access/</path></local_directory></user_directories>
   <default_profile>default</default_profile>
   <default_database>default</default_database>
   <mark_cache_size>67108864</mark_cache_size>
@@ -57,6 +55,7 @@ USERS = """<?xml version="1.0"?>
       <profile>default</profile><quota>default</quota></default>
     <admin><password>{password}</password><networks><ip>127.0.0.1</ip></networks>
       <profile>default</profile><quota>default</quota>{access}</admin>
+    {others}
   </users>
   <quotas><default></default></quotas>
 </yandex>
@@ -84,7 +83,7 @@ class Server:
 
     def __init__(self, settings="", certificate=None):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="clickhouse-"))
-        for name in ("data", "tmp", "files", "access"):
+        for name in ("data", "tmp", "files"):
             (self.folder / name).mkdir()
         self.http, self.tcp = free_port(), free_port()
         self.https = free_port() if certificate else None
@@ -94,7 +93,19 @@ class Server:
                      "<verificationMode>none</verificationMode></server></openSSL>") if certificate else ""
         (self.folder / "config.xml").write_text(CONFIG.format(
             http=self.http, tcp=self.tcp, https=certified, folder=self.folder, password=PASSWORD))
-        (self.folder / "users.xml").write_text(USERS.format(password=PASSWORD, access=self.access, profile=settings))
+        self.settings, self.others = settings, ""
+        self.write_users()
+
+    def write_users(self):
+        (self.folder / "users.xml").write_text(USERS.format(
+            password=PASSWORD, access=self.access, profile=self.settings, others=self.others))
+
+    def add_user(self, name, password, grants):
+        """A user with these rights ('INSERT ON a.b'), after a restart: chdb has users from its configuration only."""
+        queries = "".join(f"<query>GRANT {grant}</query>" for grant in grants)
+        self.others += (f"<{name}><password>{password}</password><networks><ip>127.0.0.1</ip></networks>"
+                        f"<profile>default</profile><quota>default</quota><grants>{queries}</grants></{name}>")
+        self.write_users()
 
     def start(self):
         with open(self.folder / "log", "ab") as log:
@@ -137,6 +148,13 @@ class Server:
             raise Error(error.code, int(code) if code else None, text) from error
         return [line.split("\t") for line in text.splitlines()]
 
+    def post(self, path, body):
+        """A request as somebody else made it."""
+        request = urllib.request.Request(f"http://127.0.0.1:{self.http}{path}", body)
+        request.add_header("Authorization", "Basic " + base64.b64encode(f"admin:{PASSWORD}".encode()).decode())
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.read()
+
     def number(self, sql):
         return int(self.query(sql)[0][0])
 
@@ -163,7 +181,8 @@ class New(Server):
         return None if LIBRARY.exists() else f"no {LIBRARY}: npm install --prefix {CHDB} chdb@3.4.0"
 
     def command(self):
-        os.mkfifo(self.folder / "files" / "end") if not (self.folder / "files" / "end").exists() else None
+        if not (self.folder / "files" / "end").exists():
+            os.mkfifo(self.folder / "files" / "end")
         return [sys.executable, os.path.abspath(__file__), str(LIBRARY), str(self.folder)]
 
 
@@ -175,11 +194,6 @@ def serve(library, folder):
     chdb = ctypes.CDLL(library)
     chdb.chdb_query_cmdline.restype = ctypes.c_void_p
     chdb.chdb_query_cmdline((len(arguments)), (ctypes.c_char_p * len(arguments))(*map(os.fsencode, arguments)))
-
-
-def servers():
-    """Those that are here, and a sentence for each that is not."""
-    return [(kind, kind.missing()) for kind in (Old, New)]
 
 
 if __name__ == "__main__":

@@ -214,7 +214,7 @@ static const char *const verb_names[] = { "record",     "backtrace", "cluster", 
 					  "flamegraph", "report",    "annotate", "sql",  "tables",    "info",
 					  "export",     "compact",   "merge",    "run",  "inject",    "attach",
 					  "detach",     "eval",      "timeline", "repl", "crash",     "doctor",
-					  "serve",      "help" };
+					  "serve",      "ship",      "help" };
 
 static void help_is_data(void **state)
 {

@@ -44,6 +44,18 @@ static void the_old_server_gets_no_new_words(void **state)
 	}
 }
 
+/* Rows of the same key become one: 18.16 has no times below a second. */
+static void the_key_of_a_sample_has_its_millisecond(void **state)
+{
+	CLEANUP(freep) char *old = NULL, *new = NULL;
+
+	(void)state;
+	assert_int_equal(fleet_create(&old_place, FLEET_SAMPLES, false, &old), 0);
+	assert_non_null(strstr(old, "run, tid, time, ms, number, block)"));
+	assert_int_equal(fleet_create(&new_place, FLEET_SAMPLES, false, &new), 0);
+	assert_non_null(strstr(new, "run, tid, time, number, block)"));
+}
+
 static void retention_is_a_ttl(void **state)
 {
 	CLEANUP(freep) char *sql = NULL, *change = NULL;
@@ -90,6 +102,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(versions_choose_a_dialect),
 		cmocka_unit_test(the_old_server_gets_no_new_words),
+		cmocka_unit_test(the_key_of_a_sample_has_its_millisecond),
 		cmocka_unit_test(retention_is_a_ttl),
 		cmocka_unit_test(text_is_never_sql),
 		cmocka_unit_test(each_column_has_a_wire_type_where_it_exists),

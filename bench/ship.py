@@ -1,0 +1,181 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""What shipping to ClickHouse costs, and whether samples survive faults.
+
+Usage: bench/ship.py cost [--rows N]          bytes and CPU time of a sample; rows per CPU second of the server
+       bench/ship.py faults [--faults N]      cut bodies, lost answers, killed servers and shippers, until N; exact or not
+
+Servers: Debian's clickhouse-server 18.16, and 26.7 from the npm package chdb (tests/e2e/clickhouse.py). One that is missing is
+named. Times are CPU time by the kernel, so that a busy machine changes little.
+"""
+import argparse
+import collections
+import os
+import pathlib
+import random
+import re
+import resource
+import sqlite3
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests/e2e"))
+import clickhouse  # noqa: E402
+import fault_proxy  # noqa: E402
+
+BINARY = os.environ.get("PROBING_BINARY") or str(ROOT / "build/src/cli/probing")
+SERVERS = (clickhouse.Old, clickhouse.New)
+LOAD = """
+import hashlib, json, sys, threading, time
+end = time.time() + float(sys.argv[1])
+def work(n):
+    while time.time() < end:
+        sum(i * i for i in range(300)); json.dumps({str(i): i for i in range(200)}); hashlib.sha256(b"x" * 10000).digest()
+threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+"""
+
+
+def run(*arguments, **more):
+    return subprocess.run([BINARY, *map(str, arguments)], check=True, capture_output=True, text=True,
+                          env=dict(os.environ, PROBING_SHIP_PASSWORD=clickhouse.PASSWORD), **more)
+
+
+def record(path, seconds):
+    run("record", "-o", path, "--rate", 1500, "--", "/usr/bin/python3", "-c", LOAD, seconds)
+
+
+def grow(path, rows):
+    """A recording with the samples of another one, again and again, an hour further on each time: merge does that."""
+    copies = max(1, rows // samples_of(path)[0])
+    parts = []
+    for i in range(copies):
+        part = path.with_name("part%d.db" % i)
+        part.write_bytes(path.read_bytes())
+        parts.append(part)
+    whole = path.with_name("whole.db")
+    run("merge", *parts, "-o", whole)
+    return whole
+
+
+def samples_of(path):
+    with sqlite3.connect(path) as db:
+        return db.execute("SELECT sum(samples), sum(weight) FROM sample_block").fetchone()
+
+
+def cpu_s(pid):
+    fields = open("/proc/%d/stat" % pid).read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def cost(options):
+    for kind in SERVERS:
+        if kind.missing():
+            print("%s: %s" % (kind.name, kind.missing()))
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "load.db"
+            record(path, 8)
+            path = grow(path, options.rows)
+            server = kind().start()
+            proxy = fault_proxy.Proxy(server.http)
+            try:
+                measure(server, proxy, path, folder)
+            finally:
+                proxy.close()
+                server.stop()
+
+
+def measure(server, proxy, path, folder):
+    to = ["--to", server.url(port=proxy.address), "--state", folder + "/state"]
+    run("ship", "--init", "--keep", 0, "--keep-totals", 0, *to)
+    n = samples_of(path)[0]
+    before, server_before = resource.getrusage(resource.RUSAGE_CHILDREN), cpu_s(server.process.pid)
+    print(run("ship", path, *to).stderr.strip())
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    own = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    theirs = cpu_s(server.process.pid) - server_before
+    sizes = proxy.sizes
+    print("%s, %d samples: %.2f B a sample on the wire, and %.2f B of totals, %.2f of stacks and functions"
+          % (server.name, n, sizes["samples"] / n, sizes["totals"] / n, (sizes["stacks"] + sizes["functions"]) / n))
+    print("  shipper: %.2f us CPU a sample; server: %.2f million samples per CPU second"
+          % (own / n * 1e6, n / theirs / 1e6 if theirs else float("inf")))
+    for table in ("samples", "totals"):
+        query = ("SELECT sum(%s) FROM system.parts WHERE active AND database = 'probing' AND table = '%s_local'"
+                 % ("bytes_on_disk" if server.name.endswith("26.7") else "bytes", table))
+        print("  disk: %s %.2f B a sample" % (table, server.number(query) / n))
+
+
+def faults(options):
+    for kind in SERVERS:
+        if kind.missing():
+            print("%s: %s" % (kind.name, kind.missing()))
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "load.db"
+            record(path, 6)
+            server = kind().start()
+            counts, rounds = collections.Counter(), 0
+            try:
+                while sum(counts.values()) < options.faults:
+                    rounds += 1
+                    counts += attack(server, path, "%s/state%d" % (folder, rounds), "p%d" % rounds, rounds)
+            finally:
+                server.stop()
+            print("%s: %d rounds exact; faults: %s" % (kind.name, rounds, dict(counts)))
+
+
+def attack(server, path, state, database, seed):
+    """Ship a recording through faults into plain MergeTree tables, in which doubles would stay."""
+    proxy = fault_proxy.Proxy(server.http, share=0.4, seed=seed)
+    to = ["--to", server.url(database, port=proxy.address), "--state", state]
+    settings = {"allow_suspicious_low_cardinality_types": 1} if server.name.endswith("26.7") else {}
+    for statement in run("ship", "--init", "--print", *to).stdout.split(";\n"):
+        if re.search("(samples|totals)_local", statement.split("(")[0]):
+            statement = statement.replace("ReplacingMergeTree()", "MergeTree()")
+        if statement.strip():
+            server.query(statement, **settings)
+    counts, chance = collections.Counter(), random.Random(seed)
+    environment = dict(os.environ, PROBING_SHIP_PASSWORD=clickhouse.PASSWORD)
+    while True:
+        process = subprocess.Popen([BINARY, "ship", path, "-q", "--rows", "200", *to], env=environment)
+        try:
+            if process.wait(chance.uniform(0.3, 1.5) if sum(counts.values()) < 8 else 300) != 0:
+                raise SystemExit("ship ended with %d" % process.returncode)
+            break
+        except subprocess.TimeoutExpired:
+            if chance.random() < 0.5:
+                server.kill()
+                server.start()
+                counts["server killed"] += 1
+            else:
+                process.kill()
+                counts["shipper killed"] += 1
+        finally:
+            process.kill()
+            process.wait()
+    proxy.close()
+    found = tuple(map(int, server.query("SELECT count(), sum(weight) FROM %s.samples" % database)[0]))
+    if found != samples_of(path):
+        raise SystemExit("%s: %s samples there, %s here, round %d" % (server.name, found, samples_of(path), seed))
+    return counts + proxy.faults
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    verbs = parser.add_subparsers(required=True)
+    one = verbs.add_parser("cost")
+    one.add_argument("--rows", type=int, default=300000)
+    one.set_defaults(run=cost)
+    two = verbs.add_parser("faults")
+    two.add_argument("--faults", type=int, default=500)
+    two.set_defaults(run=faults)
+    options = parser.parse_args()
+    options.run(options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* feed.h - a recording as its shipper reads it: runs, threads, and samples whose stacks are ids of their contents. Private.
+ *
+ * Invariants:
+ * 1. A recording is only read. It may be written meanwhile: each pass opens it again, and sees whole batches.
+ * 2. The id of a stack is a hash of the functions from its outermost frame to its innermost, that of a function a hash of
+ *    its kind, role, name, file, line and module. All hosts agree on them without asking each other.
+ * 3. A frame without a name yet is the function "libfoo.so+0x1234". The next pass looks again.
+ * 4. The file is foreign: chains of parents and inlined functions have bounds, and references must resolve.
+ */
+#ifndef PROBING_FLEET_FEED_H
+#define PROBING_FLEET_FEED_H
+
+#include "base/id_map.h"
+#include "src/fleet/native.h"
+#include "src/store/store.h"
+
+struct feed_run {
+	struct fleet_hash hash;
+	uint64_t run; /* its id */
+	char *host, *command, *mode, *unit, *event, *stack_source, *python, *kernel, *probing;
+	double hz, started, ended; /* ended 0: not known to have */
+	unsigned cpus;
+};
+
+/* A function with its texts; one row of `functions`. */
+struct feed_function {
+	struct fleet_hash hash;
+	char *kind, *role, *name, *file, *module, *build_id;
+	uint32_t line;
+	uint32_t week;    /* when it arrived last, in weeks since 1970; 0: never */
+	uint32_t pending; /* the same of the shipment in work */
+};
+
+struct feed_frame {
+	size_t first, n; /* in feed.parts: its functions, from the outermost inlined into to the innermost */
+	uint32_t line;
+};
+
+struct feed_stack {
+	struct fleet_hash hash;
+	uint32_t parent; /* index; FEED_NONE */
+	uint32_t same;   /* index of the first stack with these functions: lines of callers may differ */
+	uint32_t frame;  /* index */
+	uint16_t leaf;
+	uint32_t week, pending; /* as of functions */
+};
+enum { FEED_NONE = UINT32_MAX };
+
+struct feed_rank {
+	uint32_t pid;
+	int32_t rank;
+};
+
+struct feed {
+	const char *path; /* borrowed */
+	sqlite3 *db;      /* during a pass */
+	sqlite3_stmt *stack, *frame;
+	sqlite3_stmt *rank; /* NULL: an older recording, which has none */
+	struct feed_run run;
+	struct id_map stacks_by_id, stacks_by_hash, frames_by_id, functions_by_hash;
+	struct feed_stack *stacks;
+	size_t n_stacks, stacks_room;
+	struct feed_frame *frames;
+	size_t n_frames, frames_room;
+	uint32_t *parts; /* indices of functions */
+	size_t n_parts, parts_room;
+	struct feed_function *functions;
+	size_t n_functions, functions_room;
+	struct feed_rank *ranks;
+	size_t n_ranks, ranks_room;
+	int32_t default_rank;    /* of processes whose environment says nothing */
+	bool is_live;            /* a recorder writes it, on this machine */
+	bool has_nameless;       /* a frame had no name yet */
+	struct sample_row *rows; /* of the range that was loaded */
+	size_t n_rows, rows_room;
+	int64_t last; /* number of the last row of that range */
+};
+
+/*
+ * feed_begin - open the recording for a pass.
+ * Errors: those of store_open_reader(); -EMEDIUMTYPE a recording without a run, or of STORE_PLAIN_VERSION.
+ */
+int feed_begin(struct feed *feed);
+void feed_end(struct feed *feed); /* of the pass; keeps what is known */
+void feed_done(struct feed *feed);
+
+/* The number of the newest sample; 0: none. */
+int feed_newest(struct feed *feed, int64_t *ret);
+
+/*
+ * feed_load - read samples from a number on.
+ * @last:       not behind this number.
+ * @horizon_ns: not from the first sample that is younger on; UINT64_MAX: all.
+ * @max: how many at most, into rows.
+ * Errors: those of store_each_sample().
+ */
+int feed_load(struct feed *feed, int64_t first, int64_t last, uint64_t horizon_ns, size_t max);
+
+/* feed_resolve - the index of a stack of the recording, whose functions are known afterwards. -EBADMSG, -ENOMEM. */
+int feed_resolve(struct feed *feed, int64_t stack, uint32_t *ret);
+
+/* The functions of a stack from the outermost on. @ret: appended, as ids (fleet_id()). -ENOMEM. */
+int feed_path(const struct feed *feed, uint32_t stack, uint64_t **ids, size_t *n, size_t *room);
+
+/* The rank of a process: as recorded, else its environment's, if it lives, else default_rank. -ENOMEM. */
+int feed_find_rank(struct feed *feed, uint32_t pid, int32_t *ret);
+
+#endif

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+/* native.c - see native.h. */
+#include "src/fleet/native.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+enum {
+	MAX_VARINT = 10,
+	FRAME_CHECKSUM = 16,
+	FRAME_HEAD = 9, /* method, and two lengths */
+	FRAME_ZSTD = 0x90,
+	ZSTD_LEVEL = 1, /* 5.3 B a sample; a higher one takes more CPU than its bytes are worth */
+};
+
+static int reserve(struct fleet_bytes *bytes, size_t n)
+{
+	size_t room = bytes->room ? bytes->room : 1024;
+	uint8_t *at;
+
+	if (bytes->n + n <= bytes->room)
+		return 0;
+	while (room < bytes->n + n)
+		room *= 2;
+	at = realloc(bytes->at, room);
+	if (!at)
+		return -ENOMEM;
+	bytes->at = at;
+	bytes->room = room;
+	return 0;
+}
+
+int fleet_append(struct fleet_bytes *bytes, const void *more, size_t n)
+{
+	int r = reserve(bytes, n);
+
+	if (r == 0 && n > 0) {
+		memcpy(bytes->at + bytes->n, more, n);
+		bytes->n += n;
+	}
+	return r;
+}
+
+static int append_varint(struct fleet_bytes *bytes, uint64_t value)
+{
+	uint8_t coded[MAX_VARINT];
+	size_t n = 0;
+
+	for (; value >= 0x80; value >>= 7)
+		coded[n++] = (uint8_t)(value | 0x80);
+	coded[n++] = (uint8_t)value;
+	return fleet_append(bytes, coded, n);
+}
+
+static int append_text(struct fleet_bytes *bytes, const char *text)
+{
+	size_t n = strlen(text);
+	int r = append_varint(bytes, n);
+
+	return r == 0 ? fleet_append(bytes, text, n) : r;
+}
+
+/* ---- Values ---- */
+
+static void set_shape(struct native_column *column, const char *type)
+{
+	static const struct {
+		const char *prefix;
+		enum native_shape shape;
+		unsigned width;
+	} shapes[] = {
+		{ "UInt8", NATIVE_NUMBER, 1 },        { "Int8", NATIVE_NUMBER, 1 },
+		{ "UInt16", NATIVE_NUMBER, 2 },       { "UInt32", NATIVE_NUMBER, 4 },
+		{ "Int32", NATIVE_NUMBER, 4 },        { "UInt64", NATIVE_NUMBER, 8 },
+		{ "DateTime64", NATIVE_NUMBER, 8 },   { "DateTime", NATIVE_NUMBER, 4 },
+		{ "Date", NATIVE_NUMBER, 2 },         { "Float64", NATIVE_REAL, 8 },
+		{ "String", NATIVE_TEXT, 0 },         { "FixedString(16)", NATIVE_HASH, 0 },
+		{ "Array(UInt64)", NATIVE_ARRAY, 0 },
+	};
+
+	column->shape = NATIVE_NONE;
+	for (size_t i = 0; type && i < N_ELEMENTS(shapes); i++) {
+		if (strncmp(type, shapes[i].prefix, strlen(shapes[i].prefix)) != 0)
+			continue;
+		column->shape = shapes[i].shape;
+		column->width = shapes[i].width;
+		return;
+	}
+}
+
+void native_begin(struct native *native, enum fleet_table_id id, enum fleet_dialect dialect)
+{
+	const struct fleet_table *table = &fleet_tables[id];
+
+	native->table = table;
+	native->dialect = dialect;
+	native->n_rows = native->at = 0;
+	native->error = 0;
+	for (size_t i = 0; i < table->n_columns && i < NATIVE_MAX_COLUMNS; i++) {
+		struct native_column *column = &native->columns[i];
+
+		column->values.n = column->elements.n = 0;
+		column->n_elements = 0;
+		set_shape(column, fleet_wire_type(&table->columns[i], dialect));
+	}
+}
+
+/* The column of the next value; NULL: the dialect lacks it, or a value before failed. */
+static struct native_column *next(struct native *native, enum native_shape shape)
+{
+	struct native_column *column = &native->columns[native->at];
+
+	if (native->at >= native->table->n_columns)
+		native->error = -EINVAL;
+	else
+		native->at++;
+	if (native->error < 0 || column->shape == NATIVE_NONE)
+		return NULL;
+	if (column->shape != shape)
+		native->error = -EINVAL;
+	return native->error < 0 ? NULL : column;
+}
+
+static void note(struct native *native, int r)
+{
+	if (r < 0 && native->error == 0)
+		native->error = r;
+}
+
+/* Numbers are little-endian in the format. */
+void native_number(struct native *native, uint64_t value)
+{
+	struct native_column *column = next(native, NATIVE_NUMBER);
+	uint8_t bytes[8];
+
+	if (!column)
+		return;
+	for (unsigned i = 0; i < column->width; i++)
+		bytes[i] = (uint8_t)(value >> (8 * i));
+	note(native, fleet_append(&column->values, bytes, column->width));
+}
+
+void native_real(struct native *native, double value)
+{
+	struct native_column *column = next(native, NATIVE_REAL);
+
+	if (column)
+		note(native, fleet_append(&column->values, &value, sizeof value));
+}
+
+void native_text(struct native *native, const char *text)
+{
+	struct native_column *column = next(native, NATIVE_TEXT);
+
+	if (column)
+		note(native, append_text(&column->values, text ? text : ""));
+}
+
+void native_hash(struct native *native, const struct fleet_hash *hash)
+{
+	struct native_column *column = next(native, NATIVE_HASH);
+
+	if (column)
+		note(native, fleet_append(&column->values, hash->bytes, sizeof hash->bytes));
+}
+
+void native_array(struct native *native, const uint64_t *values, size_t n)
+{
+	struct native_column *column = next(native, NATIVE_ARRAY);
+
+	if (!column)
+		return;
+	column->n_elements += n;
+	note(native, fleet_append(&column->values, &column->n_elements, sizeof column->n_elements));
+	note(native, fleet_append(&column->elements, values, n * sizeof *values));
+}
+
+/* A column that is never sent, as an alias, takes no value. */
+void native_end_row(struct native *native)
+{
+	const struct fleet_table *table = native->table;
+
+	while (native->at < table->n_columns && table->columns[native->at].wire && !table->columns[native->at].wire[0])
+		native->at++;
+	if (native->at != table->n_columns)
+		note(native, -EINVAL);
+	native->at = 0;
+	native->n_rows++;
+}
+
+/* ---- The block ---- */
+
+int native_columns(const struct native *native, char *to, size_t n_bytes)
+{
+	const char *before = "(";
+	size_t at = 0;
+
+	for (size_t i = 0; i < native->table->n_columns; i++) {
+		if (native->columns[i].shape == NATIVE_NONE)
+			continue;
+		at += (size_t)snprintf(to + at, n_bytes - at, "%s%s", before, native->table->columns[i].name);
+		if (at + 1 >= n_bytes)
+			return -ENAMETOOLONG;
+		before = ", ";
+	}
+	memcpy(to + at, ")", 2);
+	return 0;
+}
+
+static int put_column(const struct native *native, size_t i, struct fleet_bytes *to)
+{
+	const struct native_column *column = &native->columns[i];
+	int r = append_text(to, native->table->columns[i].name);
+
+	if (r == 0)
+		r = append_text(to, fleet_wire_type(&native->table->columns[i], native->dialect));
+	if (r == 0)
+		r = fleet_append(to, column->values.at, column->values.n);
+	return r == 0 ? fleet_append(to, column->elements.at, column->elements.n) : r;
+}
+
+static int put_block(const struct native *native, struct fleet_bytes *to)
+{
+	uint64_t n_columns = 0;
+	int r;
+
+	for (size_t i = 0; i < native->table->n_columns; i++)
+		n_columns += native->columns[i].shape != NATIVE_NONE;
+	r = append_varint(to, n_columns);
+	if (r == 0)
+		r = append_varint(to, native->n_rows);
+	for (size_t i = 0; i < native->table->n_columns && r == 0; i++)
+		if (native->columns[i].shape != NATIVE_NONE)
+			r = put_column(native, i, to);
+	return r;
+}
+
+static void put_length(uint8_t *to, size_t value)
+{
+	for (unsigned i = 0; i < 4; i++)
+		to[i] = (uint8_t)(value >> (8 * i));
+}
+
+static int put_frame(ZSTD_CCtx *zstd, const struct fleet_bytes *block, struct fleet_bytes *ret)
+{
+	size_t room = FRAME_CHECKSUM + FRAME_HEAD + ZSTD_compressBound(block->n), n;
+	uint8_t *at;
+	int r = reserve(ret, room);
+
+	if (r < 0)
+		return r;
+	at = ret->at + ret->n;
+	n = ZSTD_compress2(zstd, at + FRAME_CHECKSUM + FRAME_HEAD, room - FRAME_CHECKSUM - FRAME_HEAD, block->at,
+			   block->n);
+	if (ZSTD_isError(n) || n > UINT32_MAX - FRAME_HEAD || block->n > UINT32_MAX)
+		return -ENOMEM;
+	memset(at, 0, FRAME_CHECKSUM);
+	at[FRAME_CHECKSUM] = FRAME_ZSTD;
+	put_length(at + FRAME_CHECKSUM + 1, n + FRAME_HEAD);
+	put_length(at + FRAME_CHECKSUM + 5, block->n);
+	ret->n += FRAME_CHECKSUM + FRAME_HEAD + n;
+	return 0;
+}
+
+int native_finish(const struct native *native, struct fleet_bytes *ret)
+{
+	struct fleet_bytes block = { 0 };
+	ZSTD_CCtx *zstd = ZSTD_createCCtx();
+	int r = native->error;
+
+	if (r == 0 && !zstd)
+		r = -ENOMEM;
+	if (r == 0)
+		r = put_block(native, &block);
+	if (r == 0) {
+		ZSTD_CCtx_setParameter(zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL);
+		ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, 1);
+		r = put_frame(zstd, &block, ret);
+	}
+	ZSTD_freeCCtx(zstd);
+	free(block.at);
+	return r;
+}
+
+void native_done(struct native *native)
+{
+	for (size_t i = 0; i < NATIVE_MAX_COLUMNS; i++) {
+		free(native->columns[i].values.at);
+		free(native->columns[i].elements.at);
+	}
+	*native = (struct native){ 0 };
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/* plan.c - see plan.h. */
+#include "src/fleet/plan.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "src/store/store.h"
+
+struct plan {
+	sqlite3 *db;
+	char *path, *target;
+};
+
+DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
+
+/* FULL: the disk has it when a statement returns. EXCLUSIVE: until the connection ends, nobody else writes. */
+static const char begin_sql[] =
+	"PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL;"
+	"BEGIN IMMEDIATE;"
+	"CREATE TABLE IF NOT EXISTS shipment(target TEXT, block INTEGER, first INTEGER, last INTEGER, day INTEGER,"
+	" samples INTEGER, raw INTEGER, done INTEGER, PRIMARY KEY(target, block)) WITHOUT ROWID;"
+	"CREATE TABLE IF NOT EXISTS job(target TEXT PRIMARY KEY, job TEXT) WITHOUT ROWID;"
+	"COMMIT";
+
+/* ---- The file ---- */
+
+static int make_folders(const char *path)
+{
+	CLEANUP(freep) char *folder = strdup(path);
+
+	if (!folder)
+		return -ENOMEM;
+	for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(folder, 0700) < 0 && errno != EEXIST)
+			return -errno;
+		*slash = '/';
+	}
+	return 0;
+}
+
+static int make_path(const char *folder, uint64_t run, char **ret)
+{
+	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	char *path = NULL;
+	int n;
+
+	/* The XDG standard ignores a relative path. */
+	if (folder)
+		n = asprintf(&path, "%s/%016" PRIx64 ".db", folder, run);
+	else if (state && state[0] == '/')
+		n = asprintf(&path, "%s/probing/ship/%016" PRIx64 ".db", state, run);
+	else if (home && home[0] == '/')
+		n = asprintf(&path, "%s/.local/state/probing/ship/%016" PRIx64 ".db", home, run);
+	else
+		return -ENOENT;
+	if (n < 0)
+		return -ENOMEM;
+	*ret = path;
+	return make_folders(path);
+}
+
+int plan_open(const char *folder, uint64_t run, const char *target, struct plan **ret)
+{
+	CLEANUP(plan_closep) struct plan *plan = calloc(1, sizeof *plan);
+	int r, code;
+
+	if (!plan)
+		return -ENOMEM;
+	plan->target = strdup(target);
+	if (!plan->target)
+		return -ENOMEM;
+	r = make_path(folder, run, &plan->path);
+	if (r < 0)
+		return r;
+	code = sqlite3_open_v2(plan->path, &plan->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
+	if (code == SQLITE_OK)
+		code = sqlite3_exec(plan->db, begin_sql, NULL, NULL, NULL);
+	if (code == SQLITE_BUSY)
+		return -EBUSY;
+	if (code != SQLITE_OK)
+		return store_errno(plan->db, code);
+	*ret = TAKE(plan);
+	return 0;
+}
+
+void plan_close(struct plan *plan)
+{
+	if (!plan)
+		return;
+	sqlite3_close(plan->db);
+	free(plan->path);
+	free(plan->target);
+	free(plan);
+}
+
+const char *plan_path(const struct plan *plan)
+{
+	return plan->path;
+}
+
+/* ---- Statements ---- */
+
+/* A statement with the target as its first value. */
+static int prepare(struct plan *plan, const char *sql, sqlite3_stmt **ret)
+{
+	int code = sqlite3_prepare_v2(plan->db, sql, -1, ret, NULL);
+
+	if (code == SQLITE_OK)
+		code = sqlite3_bind_text(*ret, 1, plan->target, -1, SQLITE_STATIC);
+	return store_errno(plan->db, code);
+}
+
+/* Steps once. 1: a row. */
+static int step(struct plan *plan, sqlite3_stmt *statement)
+{
+	int code = sqlite3_step(statement);
+
+	return code == SQLITE_ROW ? 1 : code == SQLITE_DONE ? 0 : store_errno(plan->db, code);
+}
+
+static struct shipment shipment_of(sqlite3_stmt *row)
+{
+	return (struct shipment){ .block = (uint32_t)sqlite3_column_int64(row, 0),
+				  .first = sqlite3_column_int64(row, 1),
+				  .last = sqlite3_column_int64(row, 2),
+				  .day = (uint32_t)sqlite3_column_int64(row, 3),
+				  .n_samples = (uint32_t)sqlite3_column_int64(row, 4),
+				  .is_raw = sqlite3_column_int(row, 5) != 0,
+				  .is_done = sqlite3_column_int(row, 6) != 0 };
+}
+
+int plan_next(struct plan *plan, struct shipment *ret)
+{
+	CLEANUP(sqlite3_finalizep) sqlite3_stmt *row = NULL;
+	int r = prepare(
+		plan,
+		"SELECT block, first, last, day, samples, raw, done FROM shipment WHERE target = ?1 AND NOT done"
+		" ORDER BY block LIMIT 1",
+		&row);
+
+	if (r == 0)
+		r = step(plan, row);
+	if (r == 1)
+		*ret = shipment_of(row);
+	return r;
+}
+
+int plan_each(struct plan *plan, int (*take)(void *data, const struct shipment *shipment), void *data)
+{
+	CLEANUP(sqlite3_finalizep) sqlite3_stmt *row = NULL;
+	int r = prepare(
+		plan,
+		"SELECT block, first, last, day, samples, raw, done FROM shipment WHERE target = ?1 ORDER BY block",
+		&row);
+
+	while (r == 0 && (r = step(plan, row)) == 1) {
+		struct shipment shipment = shipment_of(row);
+
+		r = take(data, &shipment);
+		if (r < 0)
+			return r;
+	}
+	return r;
+}
+
+int plan_last(struct plan *plan, uint32_t *ret_block, int64_t *ret_sample)
+{
+	CLEANUP(sqlite3_finalizep) sqlite3_stmt *row = NULL;
+	int r = prepare(plan, "SELECT coalesce(max(block), 0), coalesce(max(last), 0) FROM shipment WHERE target = ?1",
+			&row);
+
+	if (r == 0)
+		r = step(plan, row);
+	if (r < 0)
+		return r;
+	*ret_block = (uint32_t)sqlite3_column_int64(row, 0);
+	*ret_sample = sqlite3_column_int64(row, 1);
+	return 0;
+}
+
+static int put(struct plan *plan, sqlite3_stmt *statement, const struct shipment *shipment)
+{
+	const int64_t values[] = { shipment->block,     shipment->first,  shipment->last,   shipment->day,
+				   shipment->n_samples, shipment->is_raw, shipment->is_done };
+
+	sqlite3_reset(statement);
+	for (size_t i = 0; i < N_ELEMENTS(values); i++)
+		sqlite3_bind_int64(statement, (int)i + 2, values[i]);
+	return step(plan, statement);
+}
+
+int plan_put(struct plan *plan, const struct shipment *shipments, unsigned n)
+{
+	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;
+	int r = prepare(plan, "INSERT INTO shipment VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)", &statement);
+
+	if (r == 0)
+		r = store_errno(plan->db, sqlite3_exec(plan->db, "BEGIN IMMEDIATE", NULL, NULL, NULL));
+	for (unsigned i = 0; i < n && r == 0; i++)
+		r = put(plan, statement, &shipments[i]);
+	sqlite3_reset(statement);
+	if (r == 0)
+		r = store_errno(plan->db, sqlite3_exec(plan->db, "COMMIT", NULL, NULL, NULL));
+	if (r < 0)
+		sqlite3_exec(plan->db, "ROLLBACK", NULL, NULL,
+			     NULL); /* nothing to do about a failure: the first one counts */
+	return r;
+}
+
+int plan_finish(struct plan *plan, uint32_t block)
+{
+	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;
+	int r = prepare(plan, "UPDATE shipment SET done = 1 WHERE target = ?1 AND block = ?2", &statement);
+
+	if (r == 0)
+		r = store_errno(plan->db, sqlite3_bind_int64(statement, 2, block));
+	return r == 0 ? step(plan, statement) : r;
+}
+
+int plan_count(struct plan *plan, uint64_t *ret_done, uint64_t *ret_samples, uint64_t *ret_open)
+{
+	CLEANUP(sqlite3_finalizep) sqlite3_stmt *row = NULL;
+	int r = prepare(plan,
+			"SELECT coalesce(sum(done), 0), coalesce(sum(CASE WHEN done THEN samples END), 0),"
+			" coalesce(sum(NOT done), 0) FROM shipment WHERE target = ?1",
+			&row);
+
+	if (r == 0)
+		r = step(plan, row);
+	if (r < 0)
+		return r;
+	*ret_done = (uint64_t)sqlite3_column_int64(row, 0);
+	*ret_samples = (uint64_t)sqlite3_column_int64(row, 1);
+	*ret_open = (uint64_t)sqlite3_column_int64(row, 2);
+	return 0;
+}
+
+int plan_job(struct plan *plan, const char *given, char **ret)
+{
+	CLEANUP(sqlite3_finalizep) sqlite3_stmt *put = NULL, *row = NULL;
+	int r = prepare(plan, "INSERT OR IGNORE INTO job VALUES (?1, ?2)", &put);
+
+	if (r == 0)
+		r = store_errno(plan->db, sqlite3_bind_text(put, 2, given, -1, SQLITE_STATIC));
+	if (r == 0)
+		r = step(plan, put);
+	if (r == 0)
+		r = prepare(plan, "SELECT job FROM job WHERE target = ?1", &row);
+	if (r == 0)
+		r = step(plan, row);
+	if (r < 0)
+		return r;
+	*ret = strdup(r == 1 ? (const char *)sqlite3_column_text(row, 0) : given);
+	return *ret ? 0 : -ENOMEM;
+}

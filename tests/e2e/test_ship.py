@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: MIT
+"""probing ship against real servers: ClickHouse 18.16 and 26.7, on loopback, with faults on the way."""
+import collections
+import os
+import random
+import re
+import shutil
+import subprocess
+import time
+import unittest
+
+import clickhouse
+import fault_proxy
+import probing_test as t
+from probing_test import probing
+
+TOGETHER = True  # one recording for all
+
+# Text of the target that would end a statement, were it ever a part of one.
+HOSTILE = "x'); DROP TABLE samples_local; --\\"
+JOB = "job '\\ \" of the test"
+
+LOAD = """
+import hashlib, json, sys, threading, time
+end = time.time() + float(sys.argv[1])
+def leaf(n):
+    return sum(i * i for i in range(n))
+leaf.__code__ = leaf.__code__.replace(co_name=sys.argv[2], **({"co_qualname": sys.argv[2]} if sys.version_info >= (3, 11) else {}))
+def work():
+    while time.time() < end:
+        leaf(300); json.dumps({str(i): i for i in range(200)}); hashlib.sha256(b"x" * 10000).digest()
+threads = [threading.Thread(target=work, name=sys.argv[2]) for _ in range(3)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+"""
+
+
+@t.shared
+def recording(folder):
+    path = os.path.join(folder, "load.db")
+    probing("record", "-o", path, "--rate", 1500, "--", t.DEBIAN_PYTHON, "-c", LOAD, 2.5, HOSTILE, check=t.OK)
+    return path
+
+
+def samples_of(path):
+    """Number and weight of all samples in it."""
+    with t.connect(path) as db:
+        return db.execute("SELECT sum(samples), sum(weight) FROM sample_block").fetchone()
+
+
+class ShipCase(t.Case):
+    """Tests on one server, which starts once; each has a database of its own."""
+    kind = None
+
+    @classmethod
+    def setUpClass(cls):
+        t.need_perf()
+        if cls.kind is None:
+            raise unittest.SkipTest("the cases of each version inherit from it")
+        if cls.kind.missing():
+            raise unittest.SkipTest(cls.kind.missing())
+        if "without libcurl" in probing("ship", "x", "--to", "http://127.0.0.1/x").stderr:
+            raise unittest.SkipTest("built without libcurl")
+        cls.server = cls.kind(**cls.more())
+        cls.addClassCleanup(cls.server.stop)
+        cls.server.start()
+
+    @classmethod
+    def more(cls):
+        return {}
+
+    def setUp(self):
+        super().setUp()
+        self.database = "p" + self._testMethodName[len("test"):][:40]
+        self.addCleanup(os.environ.pop, "PROBING_SHIP_PASSWORD", None)
+        os.environ["PROBING_SHIP_PASSWORD"] = clickhouse.PASSWORD
+        shutil.copy(recording(), "load.db")
+
+    def to(self, port=None, user="admin"):
+        return ["--to", self.server.url(self.database, user, port), "--state", "state"]
+
+    def ship(self, *arguments, port=None, user="admin", check=t.OK, **more):
+        return probing("ship", *arguments, *self.to(port, user), check=check, **more)
+
+    def init(self, *arguments):
+        return self.ship("--init", *arguments)
+
+    def init_plain(self):
+        """The tables of samples and totals as plain MergeTree, in which rows that arrive twice stay two."""
+        settings = {"allow_suspicious_low_cardinality_types": 1} if self.kind is clickhouse.New else {}
+        for statement in self.ship("--init", "--print").stdout.split(";\n"):
+            if re.search("(samples|totals)_local", statement.split("(")[0]):
+                statement = statement.replace("ReplacingMergeTree()", "MergeTree()")
+            if statement.strip():
+                self.server.query(statement, **settings)
+
+    def number(self, sql):
+        return self.server.number(sql.replace("DB", self.database))
+
+    def arrived(self):
+        """Number and weight of samples there, by themselves and by totals."""
+        return [tuple(map(int, self.server.query(sql.replace("DB", self.database))[0])) for sql in (
+            "SELECT count(), sum(weight) FROM DB.samples", "SELECT sum(samples), sum(weight) FROM DB.totals")]
+
+    def assertExact(self, port=None):
+        self.assertEqual([samples_of("load.db")] * 2, self.arrived())
+        found = self.ship("load.db", "--verify", port=port).stdout
+        self.assertRegex(found, r" 0 lost, 0 doubled; 0 not sent yet\n$")
+
+
+class Cases:
+    """What holds on both versions."""
+
+    def test_all_arrives_once(self):
+        self.init()
+        done = self.ship("load.db", "--job", JOB)
+        self.assertRegex(done.stderr, "samples sent in 1 shipments")
+        self.assertExact()
+        self.assertRegex(self.ship("load.db").stderr, "0 samples sent")  # another time changes nothing
+        self.assertExact()
+        self.assertEqual([[JOB.replace("\\", "\\\\").replace("'", "\\'")]],
+                         self.server.query("SELECT DISTINCT job FROM %s.samples" % self.database))
+        self.assertEqual(0, self.number("SELECT count() FROM (SELECT stack, uniqExact(hash) AS n FROM DB.stacks GROUP BY stack) WHERE n > 1"))
+        status = self.ship("load.db", "--status").stdout.splitlines()[1].split()
+        self.assertEqual([str(samples_of("load.db")[0])] * 2, status[1:3])
+
+    def test_stacks_are_those_of_the_recording(self):
+        """Samples of each leaf function, and of each function anywhere: by us in SQLite, by the server in its tables."""
+        self.init()
+        self.ship("load.db")
+        here = collections.Counter()
+        with t.connect("load.db") as db:
+            for name, n in db.execute("SELECT name, sum(samples) FROM stack_total JOIN stack USING(stack) "
+                                      "JOIN named_frame USING(frame) GROUP BY name"):
+                here[name] += n
+            every = {name for name, in db.execute("SELECT DISTINCT name FROM function JOIN frame USING(function)")}
+        self.assertIn(HOSTILE, " ".join(every))
+        there = self.server.query("SELECT DISTINCT name FROM %s.functions WHERE NOT match(name, '^\\\\[|\\\\+0x')" % self.database)
+        self.assertLessEqual({self.unquote(name) for name, in there}, every)
+        self.assertEqual(1, self.number("SELECT uniqExact(name) FROM DB.functions WHERE position(name, 'DROP TABLE') > 0"))
+        there = {self.unquote(name): int(n) for name, n in self.server.query("""
+            SELECT name, sum(samples) FROM (
+              SELECT name, stack FROM (SELECT DISTINCT stack, functions[length(functions)] AS function FROM DB.stacks) AS a
+              ANY LEFT JOIN (SELECT function, name FROM DB.functions) AS b USING function) AS c
+            ANY LEFT JOIN (SELECT stack, sum(samples) AS samples FROM DB.totals GROUP BY stack) AS d USING stack
+            GROUP BY name""".replace("DB", self.database))}
+        self.assertEqual(dict(here), there)
+        names = self.server.query("SELECT DISTINCT name FROM %s.threads" % self.database)
+        self.assertIn(HOSTILE[:15], self.unquote(" ".join(map(" ".join, names))))
+
+    @staticmethod
+    def unquote(text):
+        return text.replace("\\'", "'").replace("\\\\", "\\")
+
+    def test_faults_on_the_way(self):
+        """Cut bodies, lost answers, dying servers and shippers: no sample is lost, and none is there twice."""
+        self.init_plain()
+        proxy = fault_proxy.Proxy(self.server.http, share=0.4)
+        self.addCleanup(proxy.close)
+        chance = random.Random(7)
+        for turn in range(7):
+            process = subprocess.Popen([t.BINARY, "ship", "load.db", "-q", "--rows", "80", *self.to(proxy.address)],
+                                       stderr=subprocess.PIPE, text=True)
+            try:
+                _, said = process.communicate(timeout=chance.uniform(0.3, 1) if turn < 6 else 60)
+                break
+            except subprocess.TimeoutExpired:
+                if turn % 2:
+                    self.server.kill()
+                    self.server.start()
+            finally:
+                process.kill()
+                process.communicate()
+        self.assertEqual((0, ""), (process.returncode, said))
+        self.assertGreater(sum(proxy.faults.values()), 15, proxy.faults)
+        self.assertGreater(len(proxy.faults), 3, proxy.faults)
+        self.assertExact(proxy.address)
+        self.control(proxy)
+
+    def control(self, proxy):
+        """The same body sent once more, as one without a check would: the rows are there twice, and --verify says so."""
+        path, body = next((path, body) for path, body in proxy.inserts if "samples_local" in path)
+        path = re.sub("&(insert_deduplication_token|query_id)=[^&]*", "", path)
+        before = self.arrived()[0][0]
+        self.server.post(path, body)
+        self.assertGreater(self.arrived()[0][0], before)
+        done = self.ship("load.db", "--verify", port=proxy.address, check=t.BAD_DATA)
+        self.assertRegex(done.stdout, r"shipment \d+: \d+ samples there, \d+ here\n")
+        self.assertRegex(done.stdout, r" 0 lost, [1-9]\d* doubled")
+
+    def test_a_lost_plan_is_read_from_the_server(self):
+        self.init()
+        self.ship("load.db", "--rows", 500)
+        shutil.rmtree("state")
+        self.assertRegex(self.ship("load.db").stderr, "0 samples sent")
+        self.assertExact()
+
+    def test_totals_alone(self):
+        self.init()
+        self.ship("load.db", "--raw", "no")
+        self.assertEqual(0, self.number("SELECT count() FROM DB.samples"))
+        self.assertEqual(samples_of("load.db"), self.arrived()[1])
+        self.assertRegex(self.ship("load.db", "--verify").stdout, " 0 lost, 0 doubled")
+
+    def test_what_does_not_pass_is_one_sentence(self):
+        self.assertSentence(self.ship("load.db", check=t.NO_INPUT).stderr, r"ship --init")
+        os.environ["PROBING_SHIP_PASSWORD"] = "wrong"
+        self.assertSentence(self.ship("load.db", check=t.NOT_PERMITTED).stderr, r"refuses the user admin or the password")
+        with open("password", "w") as file:
+            file.write(clickhouse.PASSWORD + "\n")
+        self.ship("--init", "--password-file", "password")
+        for url in ("http://me:secret@127.0.0.1/d", "127.0.0.1/d", "http://127.0.0.1/", "http://127.0.0.1/a`b"):
+            done = probing("ship", "load.db", "--to", url, check=None)
+            self.assertIn(done.returncode, (t.USAGE, t.NOT_PERMITTED), url)
+            self.assertNotIn("secret", done.stderr.replace(url, ""))
+
+    def test_a_running_recording_is_followed(self):
+        self.init()
+        with t.recorder("-o", "live.db", "--rate", 500, "--", t.DEBIAN_PYTHON, "-c", LOAD, 9, "leaf") as recorder:
+            t.wait_for_samples("live.db")
+            process = subprocess.Popen([t.BINARY, "ship", "live.db", "--every", "0.5s", *self.to()],
+                                       stderr=subprocess.PIPE, text=True)
+            try:
+                t.wait_until(lambda: self.number("SELECT count() FROM DB.samples") > 0, 20, "samples at the server")
+                self.assertIsNone(recorder.poll())
+                recorder.wait(30)
+                _, said = process.communicate(timeout=30)
+            finally:
+                process.kill()
+                process.wait()
+                process.stderr.close()
+        self.assertEqual(0, process.returncode, said)
+        self.assertGreater(int(re.search(r"in (\d+) shipments", said)[1]), 1)
+        os.rename("live.db", "load.db")
+        self.assertExact()
+
+    def test_new_columns_come_while_others_send(self):
+        self.init()
+        self.server.query("ALTER TABLE %s.samples_local DROP COLUMN leaf" % self.database)
+        self.assertSentence(self.ship("load.db", check=t.BAD_DATA).stderr, "ship --init adds new columns")
+        self.assertIn("ADD COLUMN leaf", self.init().stdout)
+        self.ship("load.db")
+        self.assertExact()
+
+
+class OldServer(Cases, ShipCase):
+    kind = clickhouse.Old
+
+    @classmethod
+    def more(cls):
+        folder = t.scratch()
+        cls.certificate = os.path.join(folder.__enter__(), "certificate.pem")
+        cls.addClassCleanup(folder.__exit__, None, None, None)
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                        "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", cls.certificate, "-out",
+                        cls.certificate + ".crt"], check=True, stderr=subprocess.DEVNULL)
+        with open(cls.certificate, "a") as whole, open(cls.certificate + ".crt") as public:
+            whole.write(public.read())
+        return {"certificate": cls.certificate}
+
+    def test_certificates_are_verified(self):
+        self.init()
+        url = "https://admin@127.0.0.1:%d/%s" % (self.server.https, self.database)
+        done = probing("ship", "load.db", "--to", url, "--state", "state", check=t.NOT_PERMITTED)
+        self.assertSentence(done.stderr, "--ca-file")
+        probing("ship", "load.db", "--to", url, "--state", "state", "--ca-file", self.certificate + ".crt", check=t.OK)
+        self.assertEqual(samples_of("load.db"), self.arrived()[0])
+        done = probing("ship", "load.db", "--to", url, "--state", "other", "--ca-file", "absent.crt", check=None)
+        self.assertNotEqual(0, done.returncode)
+
+
+class NewServer(Cases, ShipCase):
+    kind = clickhouse.New
+
+    def test_users_insert_or_read(self):
+        """The statements as --init prints them, but the creation: this server has no place for users of SQL."""
+        for name in ("writer", "reader"):
+            with open(name, "w") as file:
+                file.write("the %s's\n" % name)
+        self.init()
+        said = self.init("--print", "--writer-password-file", "writer", "--reader-password-file", "reader").stdout
+        self.assertNotIn("the writer's", said)
+        for name in ("writer", "reader"):
+            user = "%s_%s" % (self.database, name)
+            self.assertIn("CREATE USER OR REPLACE %s IDENTIFIED WITH sha256_hash" % user, said)
+            self.server.add_user(user, "the %s's" % name, re.findall(r"GRANT (.*) TO %s;" % user, said))
+        self.server.kill()
+        self.server.start()
+        done = probing("ship", *self.to(), "--init", "--writer-password-file", "writer", "--reader-password-file", "reader")
+        self.assertRegex(done.stderr, "Code: (514|495)")  # no place for users, but the statement is understood
+        writer, reader = self.database + "_writer", self.database + "_reader"
+        self.ship("load.db", "--password-file", "writer", user=writer)
+        self.assertRegex(self.ship("load.db", "--verify", "--password-file", "writer", user=writer).stdout, " 0 lost, 0 doubled")
+        self.ship("load.db", "--state", "other", "--password-file", "writer", user=writer)  # which reads the plan from there
+        with self.assertRaises(clickhouse.Error) as refused:
+            self.server.query("SELECT stack FROM %s.samples_local" % self.database, writer, "the writer's")
+        self.assertEqual(497, refused.exception.code)
+        self.server.query("SELECT stack FROM %s.samples LIMIT 1" % self.database, reader, "the reader's")
+        with self.assertRaises(clickhouse.Error) as refused:
+            self.server.query("INSERT INTO %s.runs_local (run) VALUES (1)" % self.database, reader, "the reader's")
+        self.assertEqual(497, refused.exception.code)
+        self.assertExact()
+
+
+if __name__ == "__main__":
+    unittest.main()
