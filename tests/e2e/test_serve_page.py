@@ -33,7 +33,7 @@ def forward():
     burn(0.004)
 
 def checkpoint():
-    burn(0.04)
+    time.sleep(0.25)
 
 def evaluate():
     while True:
@@ -80,7 +80,7 @@ class Page(t.Case):
             t.await_ready(program)
             cls.pid, cls.folder = str(program.pid), folder
             for name, mode in (("train.db", "wall"), (MARKUP + ".db", "cpu")):
-                probing("record", "--pid", cls.pid, "-d", "2", "-F", "199", "--mode", mode, "--metrics=200ms", "-o", name, check=t.OK)
+                probing("record", "--pid", cls.pid, "-d", "3", "-F", "199", "--mode", mode, "--metrics=200ms", "-o", name, check=t.OK)
             cls.server, cls.link = stack.enter_context(serving("train.db", MARKUP + ".db", cls.pid, *cls.options()))
             cls.page = stack.enter_context(devtools.opened(cls.browser))
             cls.page.prefer(color_scheme="light", reduced_motion="reduce")
@@ -276,6 +276,28 @@ class Page(t.Case):
         first = self.text("#stack-note")
         self.page.until("document.getElementById('stack-note').textContent !== %s" % json.dumps(first[0]))
         self.assertEqual(0, self.page.run("document.querySelectorAll('#stack .call.native').length"))
+
+    # ---- Compare ----
+
+    def test_slow_steps_are_slow_by_what_only_they_do(self):
+        self.go(view="compare", target="train.db", base="slow")
+        self.await_text(".changes td", "checkpoint")
+        self.assertIn("steps", self.text(".sides")[0])
+        rows = self.page.run("[...document.querySelectorAll('.changes tbody tr')].map(one => [...one.children].map(cell => cell.textContent))")
+        total = next(row[3:6] for row in rows if row[6] == "checkpoint")
+        self.assertGreater(float(total[2] or 0), 3 * float(total[1] or 0), rows[:5])
+        self.page.until("!!document.querySelector('.compare iframe:not(.loading)')")
+
+    def test_comparisons(self):
+        self.go(view="compare", target="train.db", base=MARKUP + ".db")
+        self.await_text(".sides", "They differ in more than the code: mode")
+        self.assertIn(MARKUP + ".db", self.text(".sides")[0])
+        self.go(view="compare", target="train.db", base="window", baseUntil="1", since="1")
+        self.page.until("document.querySelectorAll('.changes tbody tr').length > 3 && !document.querySelector('.sides').textContent.includes('differ')")
+        wanted = json.loads(probing("diff", os.path.join(self.folder, "train.db"), os.path.join(self.folder, "train.db"), "--base-until=1", "--since=1",
+                                    "--normalize=samples", "-f", "json", check=t.OK).stdout)
+        self.assertEqual({one["name"] for one in wanted["functions"]}, set(self.text(".changes td:nth-child(7)")))
+        self.page.until("!!document.querySelector('.compare iframe:not(.loading)')")
 
     # ---- All views ----
 

@@ -5,3 +5,4 @@ import "./timeline.js";
 import "./flame.js";
 import "./tables.js";
 import "./backtrace.js";
+import "./compare.js";
