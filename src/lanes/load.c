@@ -260,16 +260,32 @@ static void loading_done(struct loading *loading)
 	free(loading->thread_of);
 }
 
-static int load(struct lanes *lanes, const struct profile *profile)
+/* Whether the samples of each thread are in the order of time. @last: by thread, zeroed. */
+static bool is_ordered(const struct profile *profile, uint64_t *last)
+{
+	for (size_t i = 0; i < profile->n_samples; i++) {
+		const struct profile_sample *sample = &profile->samples[i];
+
+		if (sample->time_ns < last[sample->thread])
+			return false;
+		last[sample->thread] = sample->time_ns;
+	}
+	return true;
+}
+
+static int load(struct lanes *lanes, struct profile *profile)
 {
 	CLEANUP(loading_done) struct loading loading = { .lanes = lanes, .profile = profile };
+	CLEANUP(freep) uint64_t *last = calloc(profile->n_threads + 1, sizeof *last);
 	int r = take_run(lanes, profile);
 
 	loading.name_of = calloc(profile->n_frames + 1, sizeof *loading.name_of);
 	loading.call_of = calloc(profile->n_stacks + 1, sizeof *loading.call_of);
 	loading.thread_of = calloc(profile->n_threads + 1, sizeof(struct lane_thread *));
-	if (!loading.name_of || !loading.call_of || !loading.thread_of)
+	if (!last || !loading.name_of || !loading.call_of || !loading.thread_of)
 		return -ENOMEM;
+	if (!is_ordered(profile, last))
+		profile_order_samples(profile);
 	for (size_t i = 0; i < profile->n_samples && r >= 0; i++)
 		r = take_sample(&loading, &profile->samples[i]);
 	return r < 0 ? r : finish_threads(&loading);
@@ -278,13 +294,9 @@ static int load(struct lanes *lanes, const struct profile *profile)
 int lanes_load_samples(struct lanes *lanes, int64_t after)
 {
 	CLEANUP(profile_freep) struct profile *profile = NULL;
-	char where[64];
-	struct profile_filter filter = { .with_samples = true };
+	const struct profile_filter filter = { .with_samples = true, .by_block = true, .after = after };
 	int r;
 
-	snprintf(where, sizeof where, "rowid > %lld", (long long)after);
-	if (after > 0)
-		filter.where = where;
 	r = profile_load_view(lanes->db, &filter, &profile);
 	return r < 0 ? r : load(lanes, profile);
 }

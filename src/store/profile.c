@@ -104,6 +104,8 @@ static int load_samples(struct loader *loader)
 	int r;
 
 	loader->n_sorted_threads = loader->profile->n_threads;
+	if (loader->filter->by_block && profile_can_ask(loader->db, "SELECT data FROM sample_block LIMIT 0"))
+		return load_blocks(loader, loader->filter->after);
 	r = load_table(loader, loader->samples, load_sample);
 	if (r == 0)
 		profile_order_samples(loader->profile);
@@ -133,9 +135,11 @@ static int load_all(struct loader *loader)
 	return r;
 }
 
-static int load(sqlite3 *db, const char *totals, const char *samples, struct profile **ret)
+static int load(sqlite3 *db, const struct profile_filter *filter, const char *totals, const char *samples,
+		struct profile **ret)
 {
-	CLEANUP(loader_done) struct loader loader = { .db = db, .totals = totals, .samples = samples };
+	CLEANUP(loader_done)
+	struct loader loader = { .db = db, .totals = totals, .samples = samples, .filter = filter };
 	int r, end;
 
 	loader.samples_left = loader.weight_left = INT64_MAX;
@@ -170,7 +174,7 @@ int profile_load_view(sqlite3 *db, const struct profile_filter *filter, struct p
 	r = profile_view_sql(db, filter, &totals, &samples);
 	if (r < 0)
 		return r;
-	r = load(db, totals, samples, ret);
+	r = load(db, filter, totals, samples, ret);
 	sqlite3_free(totals);
 	sqlite3_free(samples);
 	return r;

@@ -51,7 +51,8 @@ struct loader {
 	struct forwards parents, inlined;
 	size_t module_room, function_room, frame_room, stack_room, total_room, thread_room, sample_room;
 	const char *totals, *samples; /* SQL of these; samples NULL: none */
-	size_t n_sorted_threads;      /* those of the table; others were added by samples */
+	const struct profile_filter *filter;
+	size_t n_sorted_threads; /* those of the table; others were added by samples */
 	int32_t last_thread;
 	int64_t samples_left, weight_left; /* so that no sum over totals overflows */
 };
@@ -82,6 +83,8 @@ int row_reference(const struct loader *loader, int column, const struct row_inde
 
 /* Columns: timestamp, pid, tid, cpu, weight, verdict, stack, gil, gc, state. Threads have been loaded. */
 int load_sample(struct loader *loader);
+/* The same of all samples with a number above one, from their blocks. Errors: -EBADMSG; -ENOMEM; those of reading. */
+int load_blocks(struct loader *loader, int64_t after);
 
 /* ---- profile_view.c ---- */
 

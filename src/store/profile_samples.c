@@ -10,6 +10,7 @@
 
 #include "base/util.h"
 #include "src/store/profile_private.h"
+#include "src/store/series_private.h"
 
 _Static_assert(VERDICT_N <= 16 && STATE_N <= 16, "as struct profile_sample holds them");
 
@@ -150,4 +151,109 @@ int load_sample(struct loader *loader)
 	sample.weight = (uint64_t)weight;
 	profile->samples[profile->n_samples++] = sample;
 	return 0;
+}
+
+/* ---- From blocks ---- */
+
+/* The dictionaries of a block as indices of the profile. */
+struct block_places {
+	int32_t *stacks, *threads;
+	struct sample_row *flags; /* verdict, gil, gc, state */
+	size_t stack_room, thread_room, flag_room;
+};
+
+static void block_places_done(struct block_places *places)
+{
+	free(places->stacks);
+	free(places->threads);
+	free(places->flags);
+}
+
+static int make_room(struct block_places *places, const struct block *block)
+{
+	int r = 0;
+
+	while (r >= 0 && places->stack_room < block->n_stacks)
+		r = grow(&places->stacks, places->stack_room, &places->stack_room, sizeof *places->stacks);
+	while (r >= 0 && places->thread_room < block->n_threads)
+		r = grow(&places->threads, places->thread_room, &places->thread_room, sizeof *places->threads);
+	while (r >= 0 && places->flag_room < block->n_flags)
+		r = grow(&places->flags, places->flag_room, &places->flag_room, sizeof *places->flags);
+	return r;
+}
+
+static int find_places(struct loader *loader, const struct block *block, struct block_places *places)
+{
+	int r = make_room(places, block);
+
+	for (size_t i = 0; i < block->n_stacks && r >= 0; i++) {
+		places->stacks[i] = -1;
+		if (block->stacks[i] > INT64_MAX)
+			return -EBADMSG;
+		if (block->stacks[i] != 0)
+			r = row_index_find(&loader->stacks, (int64_t)block->stacks[i], &places->stacks[i]);
+	}
+	for (size_t i = 0; i < block->n_threads && r >= 0; i++) {
+		if (block->pids[i] > INT32_MAX || block->tids[i] > INT32_MAX)
+			return -EBADMSG;
+		r = find_thread(loader, (int32_t)block->pids[i], (int32_t)block->tids[i], &places->threads[i]);
+	}
+	for (size_t i = 0; i < block->n_flags && r >= 0; i++)
+		r = block_unflags(block->flags[i], &places->flags[i]);
+	return r;
+}
+
+/* As row_time() reads it. */
+static int load_block_row(struct loader *loader, const struct block *block, const struct block_places *places, size_t i)
+{
+	const struct sample_row *flags = &places->flags[block->values[BLOCK_FLAGS][i]];
+	uint64_t time_ns = block->values[BLOCK_TIME][i], weight = block->values[BLOCK_WEIGHT][i];
+	struct profile *profile = loader->profile;
+	int r;
+
+	if (time_ns > INT64_MAX || weight > INT64_MAX || block->values[BLOCK_CPU][i] > UINT16_MAX)
+		return -EBADMSG;
+	r = grow(&profile->samples, profile->n_samples, &loader->sample_room, sizeof *profile->samples);
+	if (r < 0)
+		return r;
+	profile->samples[profile->n_samples++] = (struct profile_sample){
+		.time_ns = (uint64_t)(store_seconds(time_ns) * 1e9),
+		.weight = weight,
+		.thread = places->threads[block->values[BLOCK_THREAD][i]],
+		.stack = places->stacks[block->values[BLOCK_STACK][i]],
+		.cpu = (uint16_t)block->values[BLOCK_CPU][i],
+		.verdict = flags->verdict,
+		.state = flags->state,
+		.gil = flags->gil,
+		.gc = flags->gc,
+	};
+	return 0;
+}
+
+static int load_block(struct loader *loader, const struct series_scan *scan, int64_t after, struct block_places *places)
+{
+	size_t i = after >= scan->first ? (size_t)(after - scan->first + 1) : 0;
+	int r = find_places(loader, &scan->block, places);
+
+	for (; i < scan->block.n_rows && r >= 0; i++)
+		r = load_block_row(loader, &scan->block, places, i);
+	return r;
+}
+
+int load_blocks(struct loader *loader, int64_t after)
+{
+	CLEANUP(series_scan_done) struct series_scan scan = { 0 };
+	CLEANUP(block_places_done) struct block_places places = { 0 };
+	struct series_range range = SERIES_ALL;
+	int code, r = 0;
+
+	if (after >= INT64_MAX)
+		return 0;
+	range.first = MAX(after, 0) + 1;
+	code = series_scan_begin(&scan, loader->db, &range, false, NULL);
+	if (code != SQLITE_OK)
+		return store_read_errno(loader->db, code);
+	while (r >= 0 && (code = series_scan_next(&scan, BLOCK_ALL, NULL)) == SQLITE_ROW)
+		r = load_block(loader, &scan, after, &places);
+	return r < 0 ? r : code == SQLITE_DONE ? 0 : store_read_errno(loader->db, code);
 }

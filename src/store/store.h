@@ -464,6 +464,13 @@ struct profile_filter {
 	const char *label;   /* SQL of a column of `sample`, whose value totals have; NULL: they are not split */
 	bool held;           /* the thread held the GIL */
 	bool with_samples;   /* samples one by one, too */
+	/*
+	 * With samples and without the conditions above: read their blocks without SQL, and only samples with a greater number than
+	 * after. They are then in the order of their numbers, which is that of the time of each thread but for few. Totals are of all
+	 * samples. A file of version 1 has no blocks: it gives all samples, in the order of time.
+	 */
+	bool by_block;
+	int64_t after;
 };
 
 /*

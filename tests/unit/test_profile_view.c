@@ -145,6 +145,44 @@ static void test_a_sample(void **state)
 	sqlite3_close(db);
 }
 
+/* Without SQL they are the same samples. */
+static void test_samples_by_block(void **state)
+{
+	static const struct profile_filter by_sql = { .with_samples = true },
+					   by_block = { .with_samples = true, .by_block = true },
+					   rest = { .with_samples = true, .by_block = true, .after = N_SAMPLES - 10 },
+					   none = { .with_samples = true, .by_block = true, .after = N_SAMPLES };
+	sqlite3 *db = open_made(*state);
+	struct profile *wanted = NULL, *profile = NULL;
+
+	assert_int_equal(profile_load_view(db, &by_sql, &wanted), 0);
+	assert_int_equal(profile_load_view(db, &by_block, &profile), 0);
+	profile_order_samples(profile);
+	assert_int_equal(profile->n_samples, N_SAMPLES);
+	assert_int_equal(profile->n_samples, wanted->n_samples);
+	for (size_t i = 0; i < N_SAMPLES; i++) {
+		const struct profile_sample *sample = &profile->samples[i], *other = &wanted->samples[i];
+
+		assert_int_equal(sample->time_ns, other->time_ns);
+		assert_int_equal(sample->weight, other->weight);
+		assert_int_equal(sample->thread, other->thread);
+		assert_int_equal(sample->stack, other->stack);
+		assert_int_equal(sample->cpu, other->cpu);
+		assert_true(sample->verdict == other->verdict && sample->state == other->state &&
+			    sample->gil == other->gil && sample->gc == other->gc);
+	}
+	profile_free(profile);
+	profile_free(wanted);
+	assert_int_equal(profile_load_view(db, &rest, &profile), 0);
+	assert_int_equal(profile->n_samples, 10);
+	assert_int_equal(profile->samples[9].weight, 1000 + N_SAMPLES - 1);
+	profile_free(profile);
+	assert_int_equal(profile_load_view(db, &none, &profile), 0);
+	assert_int_equal(profile->n_samples, 0);
+	profile_free(profile);
+	sqlite3_close(db);
+}
+
 static void test_run(void **state)
 {
 	sqlite3 *db = open_made(*state);
@@ -195,11 +233,9 @@ static void test_whether_there_are_any(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		FOLDER_TEST(test_what_passes),
-		FOLDER_TEST(test_a_sample),
-		FOLDER_TEST(test_run),
-		FOLDER_TEST(test_where_that_is_none),
-		FOLDER_TEST(test_whether_there_are_any),
+		FOLDER_TEST(test_what_passes),        FOLDER_TEST(test_a_sample),
+		FOLDER_TEST(test_samples_by_block),   FOLDER_TEST(test_run),
+		FOLDER_TEST(test_where_that_is_none), FOLDER_TEST(test_whether_there_are_any),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
