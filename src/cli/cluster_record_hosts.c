@@ -28,6 +28,7 @@
 #include "src/cli/format.h"
 #include "src/cli/inputs.h"
 #include "src/cli/live_recording.h"
+#include "src/cli/progress.h"
 
 extern char **environ;
 
@@ -355,6 +356,7 @@ int cluster_record_hosts(struct cluster_options *options, char **words, bool is_
 	CLEANUP(freep) char *recording = NULL;
 	struct asking asking = { .options = options };
 	struct record_words read;
+	struct progress progress;
 	int status = read_words(words, &read);
 
 	if (status != EXIT_OK)
@@ -370,6 +372,7 @@ int cluster_record_hosts(struct cluster_options *options, char **words, bool is_
 		return cli_fail(EXIT_USAGE,
 				"with --hosts, -o names a recording, not %s: probing cluster flamegraph draws",
 				read.out);
+	progress_begin(&progress, true); /* a signal leaves no folder behind */
 	status = run_all(&asking, &read, recording);
 	for (size_t i = 0; asking.hosts && i < options->hosts.n; i++) {
 		free(asking.hosts[i].start);
@@ -377,6 +380,7 @@ int cluster_record_hosts(struct cluster_options *options, char **words, bool is_
 	}
 	free(asking.hosts);
 	live_recording_done(&asking.folder);
+	progress_end(&progress, status);
 	return status == EXIT_OK && is_drawn ? draw(recording, read.out) : status;
 }
 
@@ -419,7 +423,8 @@ static void wait_until(uint64_t time_ns)
 {
 	struct timespec at = { (time_t)(time_ns / 1000000000), (long)(time_ns % 1000000000) };
 
-	while (time_ns > 0 && clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &at, NULL) == EINTR)
+	while (time_ns > 0 && !progress_is_stopped() &&
+	       clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &at, NULL) == EINTR)
 		;
 }
 
@@ -427,6 +432,7 @@ int cluster_record_for_another(const char *pids, char **words, uint64_t start_ns
 {
 	CLEANUP(live_recording_done) struct live_recording file = { 0 };
 	const char *argv[MAX_MORE + 10] = { "probing", "record", "--no-summary", "--pid", pids, "--output" };
+	struct progress progress;
 	size_t n = 6;
 	int r = live_folder(&file), status;
 
@@ -440,7 +446,14 @@ int cluster_record_for_another(const char *pids, char **words, uint64_t start_ns
 		cluster_decode(words[i]);
 		argv[n++] = words[i];
 	}
+	progress_begin(&progress, true);
 	wait_until(start_ns);
-	status = run_record((char **)argv);
-	return status == EXIT_OK ? print_file(file.path) : status;
+	if (progress_is_stopped())
+		status = EXIT_FAILED;
+	else
+		status = run_record((char **)argv);
+	if (status == EXIT_OK)
+		status = print_file(file.path);
+	live_recording_done(&file);
+	return progress_end(&progress, status);
 }

@@ -373,6 +373,19 @@ class RecordedHosts(t.Case):
         self.assertTrue(any(";rank 1;" in line and "compute" in line for line in lines), lines)
         self.assertFalse(any(";rank 0;" in line and "compute" in line for line in lines), lines)
 
+    def test_a_signal_leaves_nothing_here(self):
+        with tempfile.TemporaryDirectory(prefix="probing-test.") as folder:
+            process = subprocess.Popen([t.BINARY, "cluster", "record", *self.hosts, "--", "-d", "60", "-o", os.path.join(folder, "x.db")],
+                                       env=dict(os.environ, TMPDIR=folder), stderr=subprocess.DEVNULL)
+            try:
+                t.wait_until(lambda: os.listdir(folder), 20, "the folder for recordings")  # hosts are asked for their time now
+                process.send_signal(signal.SIGINT)
+                self.assertEqual(-signal.SIGINT, process.wait(20))
+            finally:
+                process.kill()
+                process.wait(20)
+            self.assertEqual([], os.listdir(folder))
+
     def test_an_older_recording_is_kept(self):
         options = ("--", "--mode", "wall", "-d", "0.3", "--no-native", "-o", os.path.join(self.folder, "again.db"))
         for _ in range(2):

@@ -4,7 +4,6 @@ import contextlib
 import http.client
 import json
 import os
-import signal
 import ssl
 import subprocess
 import sys
@@ -12,6 +11,7 @@ import tempfile
 import unittest
 
 import probing_test as t
+from test_serve import serving
 
 JOB = "4020"
 ADDRESSES = ["127.0.0.1", "127.0.0.2", "127.0.0.3"]  # all of them are this machine
@@ -41,27 +41,6 @@ def make_certificates(folder, names):
     os.chmod(at("node.key"), 0o600)
 
 
-@contextlib.contextmanager
-def listening(*arguments):
-    """The address of a server."""
-    process = subprocess.Popen([t.BINARY, "serve", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        link = process.stdout.readline().strip()
-        if not link:
-            message = process.stderr.read()
-            if "without libmicrohttpd" in message:
-                raise unittest.SkipTest("built without libmicrohttpd")
-            raise AssertionError(message)
-        yield link
-    finally:
-        process.send_signal(signal.SIGINT)
-        try:
-            process.wait(20)
-        finally:
-            process.kill()
-            process.communicate()
-
-
 class Https(t.Case):
     @classmethod
     def setUpClass(cls):
@@ -72,7 +51,7 @@ class Https(t.Case):
         make_certificates(cls.folder, ADDRESSES)
         cls.served = ("--tls-certificate", cls.path("node.pem"), "--tls-key", cls.path("node.key"), "--token-file",
                       cls.path("token"), "--ca-file", cls.path("ca.pem"))
-        cls.urls = [cls.stack.enter_context(listening("--listen", address + ":0", *cls.served)) for address in ADDRESSES]
+        cls.urls = [cls.stack.enter_context(serving("--listen", address + ":0", *cls.served))[1] for address in ADDRESSES]
         environment = dict(os.environ, RANK="0", LOCAL_RANK="0", WORLD_SIZE="1", MASTER_PORT=JOB)
         cls.rank = cls.stack.enter_context(t.target([t.DEBIAN_PYTHON, os.path.join(t.FIXTURES, "ranks.py"), "--slow", "0"],
                                                     env=environment))
@@ -199,7 +178,7 @@ class Https(t.Case):
         self.assertIn("are no certificate and its key", done.stderr)
 
     def test_loopback_in_the_clear(self):
-        with listening("--listen", "127.0.0.1:0", "--token-file", self.path("token")) as url:
+        with serving("--listen", "127.0.0.1:0", "--token-file", self.path("token")) as (_, url):
             self.assertTrue(url.startswith("http://127.0.0.1:"))
             self.assertEqual([self.rank.pid], [node["pid"] for node in self.nodes(hosts=[url])])
 
