@@ -10,6 +10,7 @@
 #include "base/util.h"
 #include "src/cli/aliases.h"
 #include "src/cli/cli.h"
+#include "src/cli/otlp_send.h"
 #include "src/cli/view.h"
 
 static bool is_wanted(const struct exporter *exporter, bool views_only)
@@ -96,7 +97,11 @@ static int fail(const void *data, int error)
 
 int exporters_write(const struct exporting *exporting, bool quiet)
 {
-	int status = output_write(exporting->out, exporting->mode, put, fail, exporting);
+	int status;
+
+	if (otlp_is_address(exporting->out))
+		return otlp_send(exporting, quiet);
+	status = output_write(exporting->out, exporting->mode, put, fail, exporting);
 
 	if (status == EXIT_OK && strcmp(exporting->out, "-") != 0 && !quiet)
 		cli_say("probing: wrote %s (%" PRIu64 " samples)\n", exporting->out,

@@ -18,6 +18,7 @@
 #include "src/cli/exporters.h"
 #include "src/cli/format_list.h"
 #include "src/cli/new_file_options.h"
+#include "src/cli/otlp_send.h"
 #include "src/cli/page_sources.h"
 #include "src/cli/inputs.h"
 #include "src/cli/view.h"
@@ -54,6 +55,8 @@ static const struct argp_option option_list[] = {
 
 static void check(struct argp_state *state, struct options *options)
 {
+	if (!options->exporter && options->place.out && otlp_is_address(options->place.out))
+		options->exporter = exporter_by_name("otlp");
 	if (!options->exporter && options->place.out)
 		options->exporter = exporters_of_path(state, options->place.out, false);
 	if (!options->exporter)

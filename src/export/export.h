@@ -49,6 +49,13 @@ extern const struct exporter *const exporters[];
 const struct exporter *exporter_by_name(const char *name);
 const struct exporter *exporter_by_path(const char *path); /* NULL: no such ending */
 
+/*
+ * export_otlp_answer - what a receiver of an otlp file answers (ExportProfilesServiceResponse).
+ * @ret_rejected: profiles that it refused. @ret_message: its words, owned by the caller; NULL: none.
+ * Errors, with both untouched: -EBADMSG it is no such answer; -ENOMEM.
+ */
+int export_otlp_answer(const void *bytes, size_t n_bytes, int64_t *ret_rejected, char **ret_message);
+
 /* ---- Two measurements of one tree as a picture (diff_svg.c, diff_html.c) ---- */
 
 struct diff_box {

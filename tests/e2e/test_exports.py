@@ -62,6 +62,33 @@ def read_otlp(path):
     return found["resource"], {tuple(profile["type"]): profile for profile in found["profiles"]}
 
 
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format, *arguments):  # pylint: disable=redefined-builtin
+        pass
+
+
+@contextlib.contextmanager
+def receiver():
+    """An address; what was sent there as (path, headers, body); and answers (status, body) to give, where it is not 200."""
+    requests, answers = [], []
+
+    class Receiver(Quiet):
+        def do_POST(self):  # pylint: disable=invalid-name
+            requests.append((self.path, self.headers, self.rfile.read(int(self.headers["Content-Length"]))))
+            status, body = answers.pop(0) if answers else (200, b"")
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield "http://127.0.0.1:%d" % server.server_port, requests, answers
+        finally:
+            server.shutdown()
+
+
 def browser():
     for name in ("chromium", "chromium-browser", "google-chrome"):
         if shutil.which(name):
@@ -77,11 +104,6 @@ def show(page, *options):
     if "No usable sandbox" in done.stderr or "Failed to move to new namespace" in done.stderr:
         raise unittest.SkipTest("Chromium cannot make its sandbox here")
     return done.stdout or done.stderr[-2000:]
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, format, *arguments):  # pylint: disable=redefined-builtin
-        pass
 
 
 @contextlib.contextmanager
@@ -297,6 +319,32 @@ class Exports(t.RecordedCase):
         self.addCleanup(os.environ.pop, "OTEL_SERVICE_NAME")
         self.assertEqual("from outside", self.otlp()[0]["service.name"])
         self.assertIn("--service is for otlp", probing("export", "--to", "pprof", "--service", "x", check=t.USAGE).stderr)
+
+    def test_otlp_is_sent(self):
+        """The same bytes as in a file, once, with the headers of the environment; refusals are errors."""
+        self.export_to("out.otlp.gz")
+        with open("out.otlp.gz", "rb") as file:
+            wanted = file.read()
+        os.environ["OTEL_EXPORTER_OTLP_HEADERS"] = "Authorization=Bearer%20abc, x-scope=1"
+        self.addCleanup(os.environ.pop, "OTEL_EXPORTER_OTLP_HEADERS", None)
+        with receiver() as (address, requests, answers):
+            self.assertIn("sent", probing("export", "-o", address, check=t.OK).stderr)
+            ((path, headers, body),) = requests
+            self.assertEqual("/v1development/profiles", path)
+            self.assertEqual(wanted, body)
+            self.assertEqual(["application/x-protobuf", "gzip", "Bearer abc", "1"],
+                             [headers[name] for name in ("Content-Type", "Content-Encoding", "Authorization", "X-Scope")])
+            for status, answer, said in ((200, b"\x0a\x09\x08\x02\x12\x05quota", "refused 2 profiles: quota"), (404, b"", "receives no profiles"),
+                                         (503, b"busy", "answers 503: busy; try again later"), (401, b"", "refuses the sender"),
+                                         (200, b"<html>", "is no receiver of OTLP")):
+                answers.append((status, answer))
+                self.assertIn(said, probing("export", "-o", address + "/other", check=t.NO_OUTPUT).stderr)
+            self.assertEqual(["/other"] * 5, [request[0] for request in requests[1:]])
+            self.assertIn("only otlp is sent", probing("export", "--to", "svg", "-o", address, check=t.USAGE).stderr)
+            os.environ["OTEL_EXPORTER_OTLP_HEADERS"] = "a=b%0d%0ac"
+            self.assertIn("OTEL_EXPORTER_OTLP_HEADERS", probing("export", "-o", address, check=t.USAGE).stderr)
+        del os.environ["OTEL_EXPORTER_OTLP_HEADERS"]
+        self.assertIn("127.0.0.1", probing("export", "-o", "http://127.0.0.1:1", check=t.NO_OUTPUT).stderr)
 
     # ---- speedscope ----
 
