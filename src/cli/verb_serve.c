@@ -30,6 +30,7 @@ enum {
 	OPTION_KEY,
 	OPTION_TOKEN_FILE,
 	OPTION_CA_FILE,
+	OPTION_ALLOW_EVAL,
 	MAX_TARGETS = 64,
 	MAX_COMMAND = 4096,
 	MAX_PEM_BYTES = 1 << 20,
@@ -58,6 +59,8 @@ static void secrets_done(struct secrets *secrets)
 }
 
 static const struct argp_option option_list[] = {
+	{ "allow-eval", OPTION_ALLOW_EVAL, NULL, 0,
+	  "Let whoever has the token run Python code in the given processes (default: nobody may)", 0 },
 	{ "port", OPTION_PORT, "PORT", 0, "Listen on this port of 127.0.0.1 (default: any free one)", 0 },
 	{ "socket", OPTION_SOCKET, "PATH", 0, "Listen on a new unix socket instead, for your user only", 0 },
 	{ "listen", OPTION_LISTEN, "ADDRESS:PORT", 0,
@@ -122,6 +125,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options->serve.port = (uint16_t)cli_parse_number(state, argument, "--port", 0, UINT16_MAX);
 		options->has_port = true;
 		return 0;
+	case OPTION_ALLOW_EVAL:
+		options->serve.allows_eval = true;
+		return 0;
 	case OPTION_SOCKET:
 		options->serve.socket = argument;
 		return 0;
@@ -169,7 +175,7 @@ static const struct argp argp = {
 	.args_doc = "[FILE|PID...]",
 	.doc = "Show recordings (default: probing.db) and running processes in a browser, and answer HTTP requests of scripts, "
 	       "on this machine only. Prints a link, whose token one browser can use once. Ctrl-C ends it. Nobody "
-	       "can change a recording or run code in a process this way.\v"
+	       "can change a recording this way, or run code in a process unless --allow-eval is given.\v"
 	       "Examples:\n"
 	       "  probing serve\n"
 	       "  probing serve train.db 4242\n"

@@ -18,7 +18,7 @@ enum { MAX_SENTENCE = 1024, SHORT_SECONDS = 20, GRACE_S = 2 };
 
 /* ---- Answers ---- */
 
-static void answer_document(struct answer *ret, struct json *json)
+void answer_json(struct answer *ret, struct json *json)
 {
 	FILE *out = open_memstream(&ret->body, &ret->n_body);
 	int r = out ? to_json_finish(json, out) : -ENOMEM;
@@ -26,6 +26,8 @@ static void answer_document(struct answer *ret, struct json *json)
 	if (out && fclose(out) != 0)
 		r = -ENOMEM;
 	ret->type = "application/json";
+	if (ret->status == 0)
+		ret->status = MHD_HTTP_OK;
 	if (r < 0)
 		ret->status = MHD_HTTP_INTERNAL_SERVER_ERROR;
 }
@@ -46,7 +48,7 @@ void answer_fail(struct answer *ret, unsigned status, const char *format, ...)
 	to_json_object(&json);
 	to_json_put_string(&json, "error", n < 0 ? "not enough memory" : sentence);
 	to_json_object_end(&json);
-	answer_document(ret, &json);
+	answer_json(ret, &json);
 	to_json_done(&json);
 }
 
@@ -127,39 +129,46 @@ static bool may_run(const struct request *request, struct answer *ret)
 	return false;
 }
 
-/* @r: of starting it. Ends the result. */
-static bool take_result(int r, struct command_result *result, double seconds, double took, struct answer *ret)
+/* Whether a command ran. @r: of running it. */
+static bool has_run(int r, struct answer *ret)
 {
-	bool is_good = false;
-
 	if (r == -ECANCELED)
 		answer_fail(ret, MHD_HTTP_SERVICE_UNAVAILABLE, "probing serve is ending");
 	else if (r < 0)
 		answer_fail(ret, MHD_HTTP_INTERNAL_SERVER_ERROR, "probing cannot be started: %s", strerror(-r));
-	else
-		is_good = judge(result, seconds, took, ret);
-	command_result_done(result);
-	return is_good;
+	return r >= 0;
+}
+
+bool request_command(const struct request *request, const char *const *words, double seconds,
+		     struct command_result *result, struct answer *ret)
+{
+	int r;
+
+	*result = (struct command_result){ 0 };
+	if (!may_run(request, ret))
+		return false;
+	r = command_run(words, request->body, request->n_body, seconds + GRACE_S, request->stop, client_of(request),
+			result);
+	sem_post(request->commands);
+	return has_run(r, ret);
 }
 
 bool request_run(const struct request *request, const char *const *words, double seconds, struct answer *ret)
 {
 	struct command_result result;
 	uint64_t start_ns = monotonic_ns();
-	int r;
+	bool is_good = request_command(request, words, seconds, &result, ret) &&
+		       judge(&result, seconds, (double)(monotonic_ns() - start_ns) / 1e9, ret);
 
-	if (!may_run(request, ret))
-		return false;
-	r = command_run(words, request->body, request->n_body, seconds + GRACE_S, request->stop, client_of(request),
-			&result);
-	sem_post(request->commands);
-	return take_result(r, &result, seconds, (double)(monotonic_ns() - start_ns) / 1e9, ret);
+	command_result_done(&result);
+	return is_good;
 }
 
 bool request_ask(const struct request *request, const struct serve_target *target, const char *const *words,
 		 const char *line, double seconds, struct answer *ret)
 {
 	struct command_result result;
+	bool is_good;
 	int r;
 
 	if (!may_run(request, ret))
@@ -167,7 +176,9 @@ bool request_ask(const struct request *request, const struct serve_target *targe
 	r = worker_ask(request->workers, (size_t)(target - request->options->targets), words, line, seconds,
 		       request->stop, client_of(request), &result);
 	sem_post(request->commands);
-	return take_result(r, &result, seconds, 0, ret);
+	is_good = has_run(r, ret) && judge(&result, seconds, 0, ret);
+	command_result_done(&result);
+	return is_good;
 }
 
 /* ---- Parameters ---- */
@@ -336,17 +347,11 @@ static void answer_overview(const struct request *request, struct answer *ret)
 	}
 	to_json_array_end(&json);
 	to_json_put_bool(&json, "html", options->has_html);
+	to_json_put_bool(&json, "eval", options->allows_eval);
 	to_json_object_end(&json);
 	ret->status = MHD_HTTP_OK;
-	answer_document(ret, &json);
+	answer_json(ret, &json);
 	to_json_done(&json);
-}
-
-static void answer_eval(const struct request *request, struct answer *ret)
-{
-	(void)request;
-	answer_fail(ret, MHD_HTTP_FORBIDDEN,
-		    "no code is run over HTTP: use probing eval PID CODE on the machine itself");
 }
 
 static void answer_health(const struct request *request, struct answer *ret)

@@ -48,6 +48,10 @@ const struct path *path_find(const char *method, const char *name, bool *ret_oth
 /* A sentence as JSON: {"error": "..."}. */
 void answer_fail(struct answer *ret, unsigned status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* A document that is complete as the answer; its status is 200 unless @ret has one. */
+struct json;
+void answer_json(struct answer *ret, struct json *json);
+
 /* A parameter of the URL; NULL: not given. */
 const char *request_parameter(const struct request *request, const char *name);
 
@@ -57,6 +61,15 @@ const struct serve_target *request_target(const struct request *request, const c
 /* A parameter: a whole number from low to high; -1: answered with an error. */
 long request_number(const struct request *request, const char *name, long low, long high, long otherwise,
 		    struct answer *ret);
+
+/*
+ * request_command - run a verb with the body as its input, whatever its exit status.
+ * @result: set also on failure; ended with command_result_done().
+ * Returns whether it ran; else @ret has the message.
+ */
+struct command_result;
+bool request_command(const struct request *request, const char *const *words, double seconds,
+		     struct command_result *result, struct answer *ret);
 
 /*
  * request_run - answer with the output of a verb.
@@ -81,6 +94,9 @@ void answer_clock(const struct request *request, struct answer *ret);
 void answer_metrics(const struct request *request, struct answer *ret);
 /* timeline.c */
 void answer_timeline(const struct request *request, struct answer *ret);
+
+/* eval.c */
+void answer_eval(const struct request *request, struct answer *ret);
 
 /* profiles.c */
 void answer_flamegraph(const struct request *request, struct answer *ret);

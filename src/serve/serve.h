@@ -39,6 +39,7 @@ struct serve_options {
 	const char *token; /* that API requests may send, SERVE_MIN_TOKEN to SERVE_MAX_TOKEN bytes; NULL: none */
 	double timeout_s;  /* of a query */
 	uint64_t max_rows; /* of each result */
+	bool allows_eval;  /* Python code may be run in the processes */
 	bool has_html;     /* flame graphs can be written as HTML */
 };
 

@@ -91,7 +91,7 @@ class Page(t.Case):
 
     @staticmethod
     def options():
-        return ()
+        return ("--allow-eval",)
 
     @staticmethod
     @contextlib.contextmanager
@@ -298,6 +298,27 @@ class Page(t.Case):
                                     "--normalize=samples", "-f", "json", check=t.OK).stdout)
         self.assertEqual({one["name"] for one in wanted["functions"]}, set(self.text(".changes td:nth-child(7)")))
         self.page.until("!!document.querySelector('.compare iframe:not(.loading)')")
+
+    # ---- Console ----
+
+    def run_code(self, text):
+        """The last line of the output."""
+        before = len(self.text("#console-output pre"))
+        self.page.run("document.getElementById('code').focus()")
+        self.page.type(text)
+        self.page.press("Enter", modifiers=devtools.CONTROL)
+        self.page.until("document.querySelectorAll('#console-output pre').length >= %d" % (before + 2))
+        return self.text("#console-output pre")[-1]
+
+    def test_console(self):
+        self.go(view="console", target=self.pid)
+        self.page.until("!!document.getElementById('code')")
+        self.assertEqual("42", self.run_code("40 + 2"))
+        self.assertEqual(MARKUP, self.run_code("print(sys.argv[1])"))
+        self.assertIn("ZeroDivisionError", self.run_code("1 / 0"))
+        self.assertEqual("error", self.page.run("document.querySelector('#console-output pre:last-child').className"))
+        self.page.press("ArrowUp", modifiers=devtools.CONTROL)
+        self.assertEqual("1 / 0", self.page.run("document.getElementById('code').value"))
 
     # ---- All views ----
 

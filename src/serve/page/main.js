@@ -14,6 +14,7 @@ const sections = new Map();
 const shown = new Map(); // view -> the state that it was shown last
 let targets = [];
 let hasHtml = false;
+let allowsEval = false;
 let open = null;
 
 function say(text, isError) {
@@ -40,7 +41,7 @@ function complete(state) {
 	const usable = views.filter((view) => view.kinds.includes(targetInfo.kind));
 	const view = usable.find((one) => one.name === state.view) || usable[0];
 
-	return { ...state, view: view.name, target: targetInfo.target, targetInfo, targets, hasHtml };
+	return { ...state, view: view.name, target: targetInfo.target, targetInfo, targets, hasHtml, allowsEval };
 }
 
 function showLinks(view, state) {
@@ -88,7 +89,7 @@ function update() {
 
 async function start() {
 	makeSections();
-	({ targets, html: hasHtml } = await (await ask("/apis/overview")).json());
+	({ targets, html: hasHtml, eval: allowsEval } = await (await ask("/apis/overview")).json());
 	byId("target").replaceChildren(...targets.map((one) => element("option", { value: one.target, textContent: one.target })));
 	byId("target").addEventListener("change", (event) => change({ target: event.target.value }));
 	addEventListener("hashchange", update);

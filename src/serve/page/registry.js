@@ -12,7 +12,7 @@ export const views = [];
  * @show:    show(element, state, changed): draw into a section that belongs to this view. Called when it is opened and at each change
  *           of the state while it is open. @changed: names of what differs from the state of the last call; all of them at the first.
  *           state.target names the target, state.targetInfo is its row of /apis/overview, state.targets has all
- *           of them; state.hasHtml: the server draws HTML flame graphs.
+ *           of them; state.hasHtml: the server draws HTML flame graphs; state.allowsEval: it runs code.
  * @hide:    hide(): end timers and requests; optional.
  */
 export function view({ name, title, kinds = ["process", "recording"], filters = [], show, hide = () => {} }) {

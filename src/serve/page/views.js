@@ -6,3 +6,4 @@ import "./flame.js";
 import "./tables.js";
 import "./backtrace.js";
 import "./compare.js";
+import "./console.js";
