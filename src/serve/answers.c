@@ -10,7 +10,7 @@
 
 #include "base/json.h"
 #include "base/util.h"
-#include "src/serve/command.h"
+#include "src/serve/command_words.h"
 #include "src/serve/page.h"
 #include "src/serve/worker.h"
 
@@ -354,6 +354,38 @@ static void answer_overview(const struct request *request, struct answer *ret)
 	to_json_done(&json);
 }
 
+/* The processes as ranks of jobs: those that run and that this server was given. */
+static void answer_nodes(const struct request *request, struct answer *ret)
+{
+	const struct serve_options *options = request->options;
+	CLEANUP(command_words_done) struct command_words words = { 0 };
+	CLEANUP(freep) char *pids = NULL;
+
+	for (size_t i = 0; i < options->n_targets; i++) {
+		const struct serve_target *target = &options->targets[i];
+		char *more = NULL;
+
+		if (target->pid == 0 || !target_is_running(target))
+			continue;
+		if (asprintf(&more, "%s%s%s", pids ? pids : "", pids ? "," : "", target->word) < 0) {
+			answer_fail(ret, MHD_HTTP_INTERNAL_SERVER_ERROR, "not enough memory");
+			return;
+		}
+		free(pids);
+		pids = more;
+	}
+	if (!pids) {
+		answer_fixed(ret, "application/json", "[]\n");
+		return;
+	}
+	command_words_put(&words, "cluster");
+	command_words_put(&words, "nodes");
+	command_words_put(&words, "--format=json");
+	command_words_format(&words, "--pid=%s", pids);
+	if (command_words_run(&words, request, SHORT_SECONDS, ret))
+		ret->type = "application/json";
+}
+
 static void answer_health(const struct request *request, struct answer *ret)
 {
 	(void)request;
@@ -378,13 +410,21 @@ static void answer_page(const struct request *request, struct answer *ret)
 	answer_fixed(ret, file->type, file->text);
 }
 
+static void answer_openapi(const struct request *request, struct answer *ret)
+{
+	(void)request;
+	answer_fixed(ret, "application/json", page_find("/serve/openapi.json")->text);
+}
+
 static const struct path page_path = { "GET", NULL, false, answer_page };
 
 static const struct path paths[] = {
+	{ "GET", "/openapi.json", false, answer_openapi },
 	{ "GET", "/health", true, answer_health },
 	{ "GET", "/metrics", false, answer_metrics },
 	{ "POST", "/query", false, answer_query },
 	{ "GET", "/apis/overview", false, answer_overview },
+	{ "GET", "/apis/nodes", false, answer_nodes },
 	{ "GET", "/apis/flamegraph", false, answer_flamegraph },
 	{ "GET", "/apis/timeline", false, answer_timeline },
 	{ "GET", "/apis/compare", false, answer_compare },

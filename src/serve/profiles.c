@@ -87,6 +87,10 @@ static bool put_flamegraph(struct command_words *words, const struct request *re
 	command_words_put(words, "--quiet");
 	command_words_put(words, "--output=-");
 	command_words_format(words, "--format=%s", format);
+	if (sources && strcmp(sources, "1") != 0) {
+		answer_fail(ret, MHD_HTTP_BAD_REQUEST, "sources is 1, or absent");
+		return false;
+	}
 	if (sources && strcmp(format, "html") == 0)
 		command_words_put(words, "--sources");
 	if (target->pid != 0)

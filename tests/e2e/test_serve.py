@@ -190,6 +190,34 @@ class Served(t.Case):
         self.assertIn(self.ask(path + "&tid=1").status, (400, 404))
         self.assertEqual(400, self.ask("/apis/pythonext/callstack").status)
 
+    def test_nodes(self):
+        (node,) = self.ask("/apis/nodes").json
+        self.assertEqual((int(self.pid), "running"), (node["pid"], node["status"]))
+
+    def test_openapi_describes_each_path(self):
+        """What it describes is there; the source's table of paths has no more; parameters that it does not allow are refused."""
+        described = self.ask("/openapi.json").json
+        self.assertEqual("3.0", described["openapi"][:3])
+        for path, methods in described["paths"].items():
+            for method, operation in methods.items():
+                with self.subTest(path=path, method=method):
+                    self.assertEqual(405, self.ask(path, "DELETE").status)
+                    self.assertEqual(200 if operation.get("security") == [] else 401, self.ask(path, method.upper(), token=None).status)
+                    for parameter in operation["parameters"]:
+                        if "enum" in parameter["schema"]:
+                            self.assertEqual(400, self.ask("%s?%s=xyzzy" % (path, parameter["name"])).status, parameter)
+                        elif "minimum" in parameter["schema"] and method == "get":
+                            number = parameter["schema"]["minimum"] - 1
+                            self.assertEqual(400, self.ask("%s?target=%s&%s=%d" % (
+                                path, "train.db" if path.endswith("timeline") else self.pid, parameter["name"], number)).status, parameter)
+        source = os.path.join(t.ROOT, "src", "serve", "answers.c")
+        if not os.path.exists(source):
+            self.skipTest("the source is not here")
+        with open(source) as file:
+            table = re.findall(r'\{ "(GET|POST)", "(/[^"]*)", (?:true|false), answer_', file.read())
+        self.assertEqual({(method, path) for method, path in table} | {("GET", "/")},
+                         {(method.upper(), path) for path, methods in described["paths"].items() for method in methods})
+
     def test_metrics(self):
         answer = self.ask("/metrics")
         self.assertEqual(200, answer.status, answer.text)
