@@ -17,7 +17,15 @@
 #include "src/sql/sql.h"
 #include "src/store/store.h"
 
-enum { OPTION_SINCE = 0x200, OPTION_UNTIL, OPTION_PIXELS, OPTION_DEPTH, OPTION_REQUESTS, MAX_SENTENCE = 512 };
+enum {
+	OPTION_SINCE = 0x200,
+	OPTION_UNTIL,
+	OPTION_PIXELS,
+	OPTION_DEPTH,
+	OPTION_THREADS,
+	OPTION_REQUESTS,
+	MAX_SENTENCE = 512
+};
 
 struct options {
 	const char *recording;
@@ -30,7 +38,7 @@ static const struct argp_option option_list[] = {
 	{ "until", OPTION_UNTIL, "TIME", 0, "Up to TIME after the start of the recording (default: its end)", 0 },
 	{ "pixels", OPTION_PIXELS, "N", 0, "Fold to N to 2N columns (default: 1200)", 0 },
 	{ "depth", OPTION_DEPTH, "N", 0, "Outermost N calls of each stack (default: 32)", 0 },
-	{ "threads", 't', "LIST", 0, "Stacks of these TIDs (default: of the 16 with the most samples)", 0 },
+	{ "threads", OPTION_THREADS, "LIST", 0, "Stacks of these TIDs (default: of the 16 with the most samples)", 0 },
 	{ "requests", OPTION_REQUESTS, NULL, 0,
 	  "Read queries from stdin, a line each, as since=1.5&until=2&pixels=1200, and answer each: \"ok BYTES\" and that many bytes of "
 	  "JSON, or \"bad STATUS SENTENCE\"",
@@ -73,7 +81,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case OPTION_DEPTH:
 		query->depth = (unsigned)cli_parse_number(state, argument, "--depth", 0, LANES_MAX_DEPTH);
 		return 0;
-	case 't':
+	case OPTION_THREADS:
 		parse_threads(state, argument, query);
 		return 0;
 	case OPTION_REQUESTS:

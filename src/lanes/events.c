@@ -42,10 +42,11 @@ static const struct event_query {
 			      " FROM torch_op JOIN gpu_trace USING (trace)" },
 	{ "ranges", "SELECT coalesce(gpu_trace.pid, 0), 0, NULL, name, " STARTED
 		    " FROM gpu_range JOIN gpu_trace USING (trace) WHERE start_ns IS NOT NULL" },
-	{ "GPU kernels", "SELECT 0, 0, coalesce(device, 'GPU') || coalesce(' · stream ' || stream, ''), name, " STARTED
-			 " FROM gpu_kernel JOIN gpu_trace USING (trace)"
-			 " WHERE start_ns IS NOT NULL" },
-	{ "GPU copies", "SELECT 0, 0, coalesce(device, 'GPU') || ' · copies', name, " STARTED
+	{ "GPU kernels",
+	  "SELECT 0, 0, coalesce('stream ' || stream || ' · ', '') || coalesce(device, 'GPU'), name, " STARTED
+	  " FROM gpu_kernel JOIN gpu_trace USING (trace)"
+	  " WHERE start_ns IS NOT NULL" },
+	{ "GPU copies", "SELECT 0, 0, 'copies · ' || coalesce(device, 'GPU'), name, " STARTED
 			" FROM gpu_memcpy JOIN gpu_trace USING (trace)"
 			" WHERE start_ns IS NOT NULL" },
 };
