@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """What shipping to ClickHouse costs, and whether samples survive faults.
 
-Usage: bench/ship.py cost [--rows N]          bytes and CPU time of a sample; rows per CPU second of the server
+Usage: bench/ship.py cost [--seconds N]       bytes and CPU time of a sample; rows per CPU second of the server
        bench/ship.py faults [--faults N]      cut bodies, lost answers, killed servers and shippers, until N; exact or not
 
 Servers: Debian's clickhouse-server 18.16, and 26.7 from the npm package chdb (tests/e2e/clickhouse.py). One that is missing is
@@ -44,21 +44,8 @@ def run(*arguments, **more):
                           env=dict(os.environ, PROBING_SHIP_PASSWORD=clickhouse.PASSWORD), **more)
 
 
-def record(path, seconds):
-    run("record", "-o", path, "--rate", 1500, "--", "/usr/bin/python3", "-c", LOAD, seconds)
-
-
-def grow(path, rows):
-    """A recording with the samples of another one, again and again, an hour further on each time: merge does that."""
-    copies = max(1, rows // samples_of(path)[0])
-    parts = []
-    for i in range(copies):
-        part = path.with_name("part%d.db" % i)
-        part.write_bytes(path.read_bytes())
-        parts.append(part)
-    whole = path.with_name("whole.db")
-    run("merge", *parts, "-o", whole)
-    return whole
+def record(path, seconds, rate=1500):
+    run("record", "-o", path, "--rate", rate, "--", "/usr/bin/python3", "-c", LOAD, seconds)
 
 
 def samples_of(path):
@@ -78,8 +65,7 @@ def cost(options):
             continue
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "load.db"
-            record(path, 8)
-            path = grow(path, options.rows)
+            record(path, options.seconds, 5000)
             server = kind().start()
             proxy = fault_proxy.Proxy(server.http)
             try:
@@ -96,13 +82,16 @@ def measure(server, proxy, path, folder):
     before, server_before = resource.getrusage(resource.RUSAGE_CHILDREN), cpu_s(server.process.pid)
     print(run("ship", path, *to).stderr.strip())
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    own = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     theirs = cpu_s(server.process.pid) - server_before
+    run("ship", path, *to)  # nothing is left to send
+    empty = resource.getrusage(resource.RUSAGE_CHILDREN)
+    own = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    start = empty.ru_utime + empty.ru_stime - after.ru_utime - after.ru_stime
     sizes = proxy.sizes
     print("%s, %d samples: %.2f B a sample on the wire, and %.2f B of totals, %.2f of stacks and functions"
           % (server.name, n, sizes["samples"] / n, sizes["totals"] / n, (sizes["stacks"] + sizes["functions"]) / n))
-    print("  shipper: %.2f us CPU a sample; server: %.2f million samples per CPU second"
-          % (own / n * 1e6, n / theirs / 1e6 if theirs else float("inf")))
+    print("  shipper: %.2f us CPU a sample, and %.0f ms for its start; server: %.2f million samples per CPU second"
+          % ((own - start) / n * 1e6, start * 1e3, n / theirs / 1e6 if theirs else float("inf")))
     for table in ("samples", "totals"):
         query = ("SELECT sum(%s) FROM system.parts WHERE active AND database = 'probing' AND table = '%s_local'"
                  % ("bytes_on_disk" if server.name.endswith("26.7") else "bytes", table))
@@ -168,7 +157,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(required=True)
     one = verbs.add_parser("cost")
-    one.add_argument("--rows", type=int, default=300000)
+    one.add_argument("--seconds", type=float, default=60, help="of the recording, at 5000 Hz")
     one.set_defaults(run=cost)
     two = verbs.add_parser("faults")
     two.add_argument("--faults", type=int, default=500)

@@ -30,7 +30,7 @@ enum {
 	KEY_BACKGROUND,
 	KEY_DISTINCT,
 	KEY_NO_ROWS,
-	KEY_METRICS_ONLY
+	KEY_TO, KEY_METRICS_ONLY
 };
 
 /* clang-format off */
@@ -92,6 +92,9 @@ static const struct argp_option option_list[] = {
 	  "process_usage, machine_usage, cgroup_usage, pressure, disk_usage, network_usage, gpu_metrics...", 0 },
 	{ "metrics-only", KEY_METRICS_ONLY, NULL, 0,
 	  "Take no samples: store metrics alone, of the selected processes or of the whole machine", 0 },
+	{ "to", KEY_TO, "URL", 0,
+	  "Also send the recording to http[s]://USER@HOST[:PORT]/DATABASE meanwhile, by a probing ship of its own; the recorder "
+	  "does not wait for it, and its messages are in OUT.ship.log", 0 },
 	{ "background", KEY_BACKGROUND, NULL, 0,
 	  "Return once recording has begun: print the recorder's PID and file, and go on in a process of its own, with "
 	  "messages in OUT.log; SIGTERM to that PID ends it", 0 },
@@ -291,6 +294,8 @@ static void check(struct argp_state *state, struct record_options *options)
 		check_metrics_only(state, options);
 	else
 		target_options_check(state, options);
+	if (options->to && options->metrics_only)
+		argp_error(state, "--to sends samples, which --metrics-only does not take");
 	if (options->is_background)
 		check_background(state, options);
 	picture_choose(state, &options->picture, &options->path);
@@ -409,6 +414,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case KEY_METRICS:
 		options->pipeline.metrics_ns =
 			(uint64_t)(cli_parse_duration(state, argument, "the period of --metrics", 0, 1e6) * 1e9);
+		return 0;
+	case KEY_TO:
+		options->to = argument;
 		return 0;
 	case KEY_METRICS_ONLY:
 		options->metrics_only = true;

@@ -31,6 +31,7 @@ struct record_options {
 	bool is_distinct;   /* the path gets the PID if another recorder writes it */
 	char *own_path;     /* that path; NULL: none */
 	bool metrics_only;  /* without samples */
+	const char *to;     /* URL of a database that gets the recording, too; NULL: none */
 };
 
 /* Fills a struct record_options with preset defaults; checks it as a whole. Strings are argv's. */

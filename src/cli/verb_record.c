@@ -24,6 +24,7 @@
 #include "src/cli/matching.h"
 #include "src/cli/record_metrics.h"
 #include "src/cli/record_options.h"
+#include "src/cli/record_ship.h"
 #include "src/cli/recording_run.h"
 #include "src/cli/summary.h"
 #include "src/cli/target_errors.h"
@@ -122,6 +123,20 @@ static int create_store(struct record_options *options, pid_t pid, bool *ret_kep
 	return r < 0 ? r : store_create(options->path, ret_kept, ret);
 }
 
+/* Before the recorder has threads. A recording without a shipper is better than none. */
+static void start_shipper(const struct record_options *options)
+{
+	pid_t pid;
+	int r = record_ship(options->path, options->to, &pid);
+
+	if (r < 0)
+		cli_say("probing: %s is not sent: %s; send it with probing ship %s --to URL\n", options->path, strerror(-r),
+			options->path);
+	else if (!options->quiet)
+		cli_say("process %d sends the recording to %s, also after the end; its messages: %s.ship.log\n", (int)pid,
+			options->to, options->path);
+}
+
 /* Make the file and what fills it. Returns an exit status. */
 static int open_pipeline(struct record_options *options, struct recording *recording)
 {
@@ -148,6 +163,8 @@ static int open_pipeline(struct record_options *options, struct recording *recor
 		r = put_run(store, options, recording->pid, recording->capture, command);
 	recording->needs = (struct privilege_needs){ capture_source(recording->capture), options->capture.mode,
 						     recording->is_child, options->path };
+	if (r >= 0 && options->to)
+		start_shipper(options);
 	recording->writer_capabilities = privilege_of_writer(&recording->needs);
 	pipeline.capabilities = &recording->writer_capabilities;
 	if (r >= 0)

@@ -14,6 +14,8 @@
 #include "src/http/http.h"
 
 #define PASSWORD_VARIABLE "PROBING_SHIP_PASSWORD"
+#define PASSWORD_FILE_VARIABLE "PROBING_SHIP_PASSWORD_FILE"
+#define CA_FILE_VARIABLE "PROBING_SHIP_CA_FILE"
 
 enum {
 	OPTION_TO = 0x200,
@@ -73,8 +75,11 @@ static const struct argp_option option_list[] = {
 	{ "quiet", 'q', NULL, 0, "Print errors only", 0 },
 	{ NULL, 0, NULL, 0, "Connection:", 1 },
 	{ "password-file", OPTION_PASSWORD_FILE, "FILE", 0,
-	  "Read the password from the first line of FILE (default: $" PASSWORD_VARIABLE ")", 1 },
-	{ "ca-file", OPTION_CA_FILE, "FILE", 0, "Trust the authorities in FILE (PEM; default: the system's)", 1 },
+	  "Read the password from the first line of FILE (default: $" PASSWORD_FILE_VARIABLE
+	  ", else the password in $" PASSWORD_VARIABLE ")",
+	  1 },
+	{ "ca-file", OPTION_CA_FILE, "FILE", 0,
+	  "Trust the authorities in FILE (PEM; default: $" CA_FILE_VARIABLE ", else the system's)", 1 },
 	{ "cert", OPTION_CERT, "FILE", 0, "Present the certificate in FILE (PEM)", 1 },
 	{ "key", OPTION_KEY, "FILE", 0, "Use the key in FILE with it (default: the one in the certificate's file)", 1 },
 	{ NULL, 0, NULL, 0, "Instead of sending:", 2 },
@@ -289,6 +294,10 @@ static int read_passwords(struct options *options)
 	const char *variable = getenv(PASSWORD_VARIABLE);
 	int status = EXIT_OK;
 
+	if (!options->password_file && !variable)
+		options->password_file = getenv(PASSWORD_FILE_VARIABLE);
+	if (!options->ship.access.ca_file)
+		options->ship.access.ca_file = getenv(CA_FILE_VARIABLE);
 	if (options->password_file)
 		status = read_password(options->password_file, &options->password);
 	else if (variable)

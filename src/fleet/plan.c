@@ -245,6 +245,7 @@ int plan_count(struct plan *plan, uint64_t *ret_done, uint64_t *ret_samples, uin
 int plan_job(struct plan *plan, const char *given, char **ret)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *put = NULL, *row = NULL;
+	char *job;
 	int r = prepare(plan, "INSERT OR IGNORE INTO job VALUES (?1, ?2)", &put);
 
 	if (r == 0)
@@ -257,6 +258,10 @@ int plan_job(struct plan *plan, const char *given, char **ret)
 		r = step(plan, row);
 	if (r < 0)
 		return r;
-	*ret = strdup(r == 1 ? (const char *)sqlite3_column_text(row, 0) : given);
-	return *ret ? 0 : -ENOMEM;
+	job = strdup(r == 1 ? (const char *)sqlite3_column_text(row, 0) : given);
+	if (!job)
+		return -ENOMEM;
+	free(*ret);
+	*ret = job;
+	return 0;
 }

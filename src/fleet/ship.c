@@ -365,11 +365,41 @@ static int adopt(struct ship *ship, struct recording *recording, const char *lin
 	return r < 0 ? fail_plan(ship, recording, r) : (int)MIN(n, (size_t)INT32_MAX);
 }
 
+/* Its rows there are found by the job that they were sent with. */
+static int adopt_job(struct recording *recording, const char *digits)
+{
+	size_t n = strspn(digits, "0123456789ABCDEF") / 2;
+
+	recording->job = calloc(1, n + 1);
+	if (!recording->job)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		char pair[3] = { digits[2 * i], digits[2 * i + 1], '\0' };
+
+		recording->job[i] = (char)strtoul(pair, NULL, 16);
+	}
+	return 0;
+}
+
+/* An answer of lines, as often as it takes. */
+static int ask_lines(struct ship *ship, struct fleet_server *server, const char *sql, const char **ret)
+{
+	struct patience patience = { 0 };
+	int r;
+
+	while ((r = server_ask(server, sql, NULL, true, ret)) == -EAGAIN) {
+		r = be_patient(ship, &patience, server->error);
+		if (r < 0)
+			return r;
+	}
+	end_patience(ship, &patience);
+	return r < 0 ? fail(ship, r, "%s", server->error) : 0;
+}
+
 /* A run that was sent from elsewhere, or whose plan is lost. */
 static int recover_plan(struct ship *ship, struct recording *recording)
 {
 	struct fleet_server *server = recording->server;
-	struct patience patience = { 0 };
 	const char *lines = "";
 	uint64_t n_stray = 0;
 	char sql[512];
@@ -380,16 +410,19 @@ static int recover_plan(struct ship *ship, struct recording *recording)
 		"SELECT block, any(first), any(last), any(toUInt16(day)), any(samples), any(raw) FROM %s.shipments_local"
 		" WHERE run = %" PRIu64 " GROUP BY block ORDER BY block",
 		server->database, recording->feed.run.run);
-	while ((r = server_ask(server, sql, NULL, true, &lines)) == -EAGAIN) {
-		r = be_patient(ship, &patience, server->error);
-		if (r < 0)
-			return r;
-	}
+	r = ask_lines(ship, server, sql, &lines);
 	if (r < 0)
-		return fail(ship, r, "%s", server->error);
+		return r;
 	n = adopt(ship, recording, lines);
-	if (n < 0)
-		return n;
+	if (n > 0) {
+		snprintf(sql, sizeof sql, "SELECT hex(any(job)) FROM %s.shipments_local WHERE run = %" PRIu64,
+			 server->database, recording->feed.run.run);
+		r = ask_lines(ship, server, sql, &lines);
+		if (r == 0)
+			r = adopt_job(recording, lines);
+	}
+	if (n < 0 || r < 0)
+		return n < 0 ? n : r;
 	snprintf(sql, sizeof sql, "SELECT count() FROM %s.samples_local WHERE run = %" PRIu64 " AND block > %d",
 		 server->database, recording->feed.run.run, n);
 	r = ask_number(ship, server, sql, &n_stray);
@@ -530,14 +563,17 @@ static int introduce(struct ship *ship, struct recording *recording)
 	server_target(recording->server, target, sizeof target);
 	r = plan_open(ship->options->state, recording->feed.run.run, target, &recording->plan);
 	if (r == 0)
-		r = plan_job(recording->plan, ship->options->job, &recording->job);
-	if (r == 0)
 		r = plan_last(recording->plan, &block, &last);
 	if (r < 0)
 		return fail_plan(ship, recording, r);
 	r = meet(ship, recording->server);
 	if (r == 0 && block == 0)
 		r = recover_plan(ship, recording);
+	if (r < 0)
+		return r;
+	r = plan_job(recording->plan, recording->job ? recording->job : ship->options->job, &recording->job);
+	if (r < 0)
+		return fail_plan(ship, recording, r);
 	recording->is_first = true;
 	return r;
 }

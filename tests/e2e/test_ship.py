@@ -5,6 +5,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import time
 import unittest
@@ -190,8 +191,8 @@ class Cases:
 
     def test_a_lost_plan_is_read_from_the_server(self):
         self.init()
-        self.ship("load.db", "--rows", 500)
-        shutil.rmtree("state")
+        self.ship("load.db", "--rows", 500, "--job", JOB)
+        shutil.rmtree("state")  # and the job with it
         self.assertRegex(self.ship("load.db").stderr, "0 samples sent")
         self.assertExact()
 
@@ -233,6 +234,26 @@ class Cases:
         self.assertGreater(int(re.search(r"in (\d+) shipments", said)[1]), 1)
         os.rename("live.db", "load.db")
         self.assertExact()
+
+    def test_record_sends_meanwhile(self):
+        """record --to: the recorder ends at its time, also when no server answers; what is missing goes later."""
+        self.init()
+        os.environ["XDG_STATE_HOME"] = os.path.abspath("state_home")
+        self.addCleanup(os.environ.pop, "XDG_STATE_HOME")
+        done = probing("record", "-o", "one.db", "--rate", 500, "--to", self.server.url(self.database), "--",
+                       t.DEBIAN_PYTHON, "-c", LOAD, 1, "leaf", check=t.OK)
+        shipper = int(re.search(r"process (\d+) sends the recording to http", done.stderr)[1])
+        t.wait_until(lambda: not os.path.exists("/proc/%d" % shipper), 20, "the shipper's end")
+        os.rename("one.db", "load.db")
+        self.assertEqual([samples_of("load.db")] * 2, self.arrived())
+        began = time.monotonic()
+        done = probing("record", "-o", "two.db", "--rate", 500, "--to", self.server.url(self.database, port=1), "--",
+                       t.DEBIAN_PYTHON, "-c", LOAD, 1, "leaf", check=t.OK)
+        self.assertLess(time.monotonic() - began, 15)
+        os.kill(int(re.search(r"process (\d+) sends the recording to http", done.stderr)[1]), signal.SIGTERM)
+        self.assertGreater(samples_of("two.db")[0], 0)
+        with open("one.db.ship.log") as log:
+            self.assertRegex(log.read(), "samples sent in")
 
     def test_new_columns_come_while_others_send(self):
         self.init()
