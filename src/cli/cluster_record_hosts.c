@@ -32,7 +32,16 @@
 
 extern char **environ;
 
-enum { MAX_RECORDING_BYTES = 1 << 30, MAX_SENTENCE = 1024, CHUNK = 1 << 16, MAX_MORE = 40, MAX_MERGED = 1 << 10 };
+enum {
+	MAX_RECORDING_BYTES = 1 << 30,
+	MAX_SENTENCE = 1024,
+	CHUNK = 1 << 16,
+	MAX_MORE = 40,
+	MAX_MERGED = 1 << 10,
+	MIN_LINKS = 3,
+	SLOW_TIMES = 3,
+	SLOW_NS = 5000000
+};
 #define MAX_RECORDINGS_BYTES ((size_t)8 << 30)
 #define DEFAULT_S 10.0
 #define START_S 2.0   /* until all hosts have understood the question */
@@ -108,6 +117,43 @@ static int measure_clocks(struct asking *asking)
 	options.before = before;
 	options.is_file = true;
 	return cluster_ask(&options, words, MAX_SENTENCE, take_clock, asking);
+}
+
+static int compare_trips(const void *a, const void *b)
+{
+	const int64_t *left = a, *right = b;
+
+	return (*left > *right) - (*left < *right);
+}
+
+/*
+ * A link that is slow for us is often slow for the job. The shortest of sixteen round trips does not depend on load; ssh,
+ * whose other end is a process, adds the same to all.
+ */
+static int say_slow_links(const struct asking *asking)
+{
+	size_t n_hosts = asking->options->hosts.n, n = 0;
+	CLEANUP(freep) int64_t *trips = calloc(n_hosts + 1, sizeof *trips);
+	int64_t median;
+
+	if (!trips)
+		return -ENOMEM;
+	for (size_t i = 0; i < n_hosts; i++)
+		if (asking->hosts[i].has_clock)
+			trips[n++] = 2 * asking->hosts[i].clock.error_ns;
+	if (n < MIN_LINKS)
+		return 0;
+	qsort(trips, n, sizeof *trips, compare_trips);
+	median = trips[n / 2];
+	for (size_t i = 0; i < n_hosts; i++) {
+		int64_t trip = 2 * asking->hosts[i].clock.error_ns;
+
+		if (asking->hosts[i].has_clock && trip > SLOW_TIMES * median && trip > median + SLOW_NS)
+			cli_say("probing: host %s: its link is slow: the shortest round trip takes %.1f ms, the median of all hosts "
+				"%.1f ms\n",
+				asking->options->hosts.words[i], (double)trip / 1e6, (double)median / 1e6);
+	}
+	return 0;
 }
 
 /* ---- Recordings ---- */
@@ -344,6 +390,8 @@ static int run_all(struct asking *asking, const struct record_words *words, cons
 		return cli_fail(EXIT_NO_OUTPUT, "no folder for recordings can be made in $TMPDIR or /tmp: %s",
 				strerror(-r));
 	r = measure_clocks(asking);
+	if (r >= 0)
+		r = say_slow_links(asking);
 	if (r >= 0)
 		r = record_all(asking, words->words, words->seconds);
 	if (r < 0)

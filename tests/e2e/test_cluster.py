@@ -314,19 +314,20 @@ class Recorded(t.Case):
         self.assertIn("[no rank]", t.probing("report", self.path("plain.db"), "--by", "rank", check=t.OK).stdout)
 
 
-# As ssh: hosts see the ranks of their own job, and one has a wrong clock.
+# As ssh: hosts see the ranks of their own job; one has a wrong clock, and one a slow link.
 CLOCK_SSH = """#!/bin/sh
 host=$1 program=$2 verb=$4
 shift 4
 job=--job=$host
 [ $verb = clock ] && job=
+[ $host$verb = 4999clock ] && { while read line; do sleep 0.05; echo "$line"; done | $program cluster clock "$@"; exit; }
 [ $host = 4012 ] || exec sh -c "$program cluster $verb $job $*"
 FAKETIME_DONT_FAKE_MONOTONIC=1 exec faketime -f +3s sh -c "$program cluster $verb $job $*"
 """
 
 
 class RecordedHosts(t.Case):
-    """Two machines, of which one has a clock that is three seconds ahead; one that fails."""
+    """Two machines, of which one has a clock that is three seconds ahead; one behind a slow link, which fails."""
 
     @classmethod
     def setUpClass(cls):
@@ -358,6 +359,10 @@ class RecordedHosts(t.Case):
         self.assertTrue(all(0 < row["clock_error"] < 0.2 for row in self.rows("SELECT clock_error FROM run")))
         self.assertRegex(self.said, r"the clock of 4012 is \d+\.\d+ ms ahead \(\+- \d+\.\d+ ms\): its times are corrected\n")
         self.assertIn("probing: host 4999: no rank of the job 4999 runs here\n", self.said)
+
+    def test_the_slow_link_is_said(self):
+        self.assertEqual(["4999"], re.findall(r"probing: host (\S+): its link is slow: the shortest round trip takes \d+\.\d ms, the "
+                                              r"median of all hosts \d+\.\d ms\n", self.said))
 
     def test_both_recorded_at_the_same_time(self):
         for column in "started", "ended":

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 """probing cluster on three machines with a training of six ranks by torchrun and gloo, and what goes wrong in such jobs.
 
-Namespaces are the machines (machines.py). A deadlock, a straggler, a cut network and a dead machine are made, and must be named.
+Namespaces are the machines (machines.py). A deadlock, a straggler, a slow link, a cut network and a dead machine are made, and must be named.
 """
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -157,6 +158,21 @@ class Training(t.Case):
         self.assertRegex(text, r"\nrank 4 \(pid \d+ on https://10\.77\.0\.3:7070\) differs:\n", text)
         odd = text.split("\nrank 4 (pid ")[1].split("\n\n")[0]
         self.assertRegex(odd, r"samples in compute  \(ranks_steps.py\)")
+
+    def test_d_slow_link(self):
+        t.need_program("tc")
+        machine = self.machines.all[1]
+        delay = subprocess.run(machine.enter("tc", "qdisc", "add", "dev", "eth0", "root", "netem", "delay", "60ms"),
+                               capture_output=True, text=True)
+        if delay.returncode != 0:
+            raise unittest.SkipTest("tc has no netem here: " + delay.stderr.strip())
+        try:
+            done = self.by_https("record", "--", "-d", "0.5", "--no-native", "-o", self.path("slow.db"))
+        finally:
+            machine.run("tc", "qdisc", "del", "dev", "eth0", "root")
+        self.assertEqual(t.OK, done.returncode, done.stderr)
+        self.assertEqual([self.urls[1]], re.findall(r"probing: host (\S+): its link is slow: the shortest round trip takes \d+\.\d ms",
+                                                    done.stderr))
 
     def test_e_cut_network(self):
         """The machine runs, and nobody reaches it: its ranks are missing, and the others wait for them."""
