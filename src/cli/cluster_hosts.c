@@ -24,7 +24,9 @@ enum {
 	MAX_FAN_OUT = 1024,
 	CONNECT_MS = 5000
 };
-#define GROUP_TIMES 3.0 /* of the time of a host: for a group whose first one does not answer */
+/* Of the time of a host: the first one of a group waits for the others, and the next one may have to be asked. */
+#define FIRST_TIMES 2.0
+#define GROUP_TIMES 4.5
 
 void cluster_options_init(struct cluster_options *options)
 {
@@ -447,7 +449,7 @@ static void add_fetch(struct words *words, const struct cluster_options *options
 	add_words(words, options->before ? options->before : fetch);
 	add_word(words, list_hosts(asked));
 	add_secrets(words, options);
-	snprintf(timeout, sizeof timeout, "--host-timeout=%.0fms", seconds * 1000);
+	snprintf(timeout, sizeof timeout, "--host-timeout=%.0fms", seconds * (asked->n > 1 ? FIRST_TIMES : 1) * 1000);
 	add_word(words, strdup(timeout));
 	if (options->is_file && !options->before)
 		add_word(words, strdup("--raw"));
@@ -536,7 +538,6 @@ int cluster_ask(const struct cluster_options *options, const char *const *questi
 			    seconds);
 		commands[i].argv = words[i].items;
 		r = words[i].error;
-		/* The first of a group is given up in time for another one to be asked. */
 		if (asked[i].n > 1)
 			how.each_ns = (uint64_t)(GROUP_TIMES * seconds * 1e9);
 	}

@@ -174,7 +174,7 @@ static const struct argp argp = {
 	.parser = parse,
 	.args_doc = "[FILE|PID...]",
 	.doc = "Show recordings (default: probing.db) and running processes in a browser, and answer HTTP requests of scripts, "
-	       "on this machine only. Prints a link, whose token one browser can use once. Ctrl-C ends it. Nobody "
+	       "on this machine only unless --listen is given. Prints a link, whose token one browser can use once. Ctrl-C ends it. Nobody "
 	       "can change a recording this way, or run code in a process unless --allow-eval is given.\v"
 	       "Examples:\n"
 	       "  probing serve\n"
