@@ -286,12 +286,13 @@ static char *make_name(sqlite3_stmt *row)
 	return n < 0 ? NULL : name;
 }
 
-static int read_function(struct feed *feed, sqlite3_stmt *row, struct feed_function *ret)
+/* @is_eval: its place is the interpreter's loop; then all functions that are inlined there are. */
+static int read_function(struct feed *feed, sqlite3_stmt *row, bool is_eval, struct feed_function *ret)
 {
 	bool is_named = sqlite3_column_type(row, F_NAME) != SQLITE_NULL;
 
 	ret->kind = copy_text(row, F_KIND);
-	ret->role = sqlite3_column_int(row, F_IS_EVAL) ? strdup("eval") : copy_text(row, F_ROLE);
+	ret->role = is_eval ? strdup("eval") : copy_text(row, F_ROLE);
 	ret->name = is_named ? copy_text(row, F_NAME) : make_name(row);
 	ret->file = copy_text(row, F_FILE);
 	ret->module = copy_text(row, F_MODULE);
@@ -304,11 +305,11 @@ static int read_function(struct feed *feed, sqlite3_stmt *row, struct feed_funct
 }
 
 /* The index of the function in the current row; a new one is added. */
-static int intern_function(struct feed *feed, sqlite3_stmt *row, uint32_t *ret)
+static int intern_function(struct feed *feed, sqlite3_stmt *row, bool is_eval, uint32_t *ret)
 {
 	struct feed_function function = { 0 };
 	struct id_slot *slot;
-	int r = read_function(feed, row, &function);
+	int r = read_function(feed, row, is_eval, &function);
 
 	if (r == 0 && (slot = id_map_find(&feed->functions_by_hash, fleet_id(&function.hash)))) {
 		*ret = slot->id;
@@ -345,12 +346,15 @@ static int step_frame(struct feed *feed, int64_t frame)
 /* The functions of a place, innermost first, into @found. */
 static int follow_inlined(struct feed *feed, int64_t frame, uint32_t *found, size_t *n, uint32_t *ret_line)
 {
+	bool is_eval = false;
 	int r;
 
 	for (*n = 0; *n < MAX_INLINED; frame = sqlite3_column_int64(feed->frame, F_INLINED)) {
 		r = step_frame(feed, frame);
+		if (r == 0 && *n == 0)
+			is_eval = sqlite3_column_int(feed->frame, F_IS_EVAL) != 0;
 		if (r == 0)
-			r = intern_function(feed, feed->frame, &found[*n]);
+			r = intern_function(feed, feed->frame, is_eval, &found[*n]);
 		if (r < 0)
 			return r;
 		if (*n == 0)
