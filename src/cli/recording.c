@@ -7,6 +7,7 @@
 
 #include "base/util.h"
 #include "src/cli/cli.h"
+#include "src/cli/fleet_source.h"
 #include "src/profile/profile.h"
 #include "src/store/store.h"
 
@@ -62,7 +63,14 @@ static int fail(int error, const char *path)
 
 int cli_open_recording(const char *path, struct sqlite3 **ret)
 {
-	int r = store_open_reader(recording_path(path), ret);
+	int r;
+
+	if (path && fleet_source_is_one(path))
+		return cli_fail(
+			EXIT_USAGE,
+			"%s is a fleet, not a recording: report, flamegraph, export, diff, check and sql read fleets",
+			path);
+	r = store_open_reader(recording_path(path), ret);
 
 	return r < 0 ? fail(r, recording_path(path)) : EXIT_OK;
 }

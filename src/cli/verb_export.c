@@ -16,6 +16,7 @@
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/exporters.h"
+#include "src/cli/fleet_source.h"
 #include "src/cli/format_list.h"
 #include "src/cli/new_file_options.h"
 #include "src/cli/otlp_send.h"
@@ -137,6 +138,8 @@ static char *default_out(const char *recording, const struct exporter *exporter)
 {
 	char *out;
 
+	if (fleet_source_is_one(recording))
+		recording = "fleet";
 	if (asprintf(&out, "%.*s%.*s", (int)path_stem_bytes(recording), recording, (int)strcspn(exporter->endings, " "),
 		     exporter->endings) < 0)
 		return NULL;

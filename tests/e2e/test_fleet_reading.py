@@ -188,11 +188,11 @@ class Reading:
             self.assertEqual(self.folded("both.db", *options), self.folded(self.train, *options), options)
         self.assertIn("edit_distance (demo.py)", self.folded(self.train))
 
-    def assertSamePart(self, *options):
+    def assertSamePart(self, *options, fleet=None):
         """A native name has its file if several files have such a function, here in the part, there in the whole recording."""
-        found, wanted = (self.folded(where, *options) for where in (self.train, "both.db"))
+        found, wanted = (self.folded(where, *options) for where in (fleet or self.train, "both.db"))
         self.assertEqual(self.sum(wanted), self.sum(found), options)
-        self.assertEqual(*(self.folded(where, "--no-native", *options) for where in ("both.db", self.train)), options)
+        self.assertEqual(*(self.folded(where, "--no-native", *options) for where in ("both.db", fleet or self.train)), options)
 
     @staticmethod
     def sum(folded):
@@ -232,10 +232,16 @@ class Reading:
                 row.pop("line")  # the hottest one: rows of a fleet are functions
         self.assertEqual(merged["rows"], fleet["rows"])
         self.assertIn("edit_distance", probing("report", self.train, check=t.OK).stdout)
+        probing("export", self.train, "--to", "speedscope", check=t.OK)
+        self.assertGreater(os.path.getsize("fleet.speedscope.json"), 1000)
+        self.assertIn("is a fleet", probing("info", self.train, check=t.USAGE).stderr)
+        self.assertIn("is a fleet", probing("export", self.train, "--to", "sqlite", "-o", "x.sqlite", check=t.USAGE).stderr)
+        self.assertIn("single samples", probing("export", self.train, "--to", "gecko", check=t.BAD_DATA).stderr)
         probing("flamegraph", self.train, "-o", "fleet.svg", check=t.OK)
         self.assertGreater(os.path.getsize("fleet.svg"), 1000)
         same = probing("diff", self.train + "&rank=0", "a.db", "-n", "5", check=t.OK).stdout
         self.assertIn("edit_distance", same)
+        probing("check", "--baseline", self.train, self.train, "--fail-on", "total>+900%", "--allow", "all", check=t.OK)
 
     def test_shippers_that_send_sums_alone(self):
         sums = self.address + "?job=sums"
@@ -298,6 +304,22 @@ class Reading:
         for change in ("DROP TABLE samples", "INSERT INTO samples (pid) VALUES (1)", "SET readonly = 0"):
             self.assertTrue(probing("sql", self.address, change, check=t.NO_INPUT).stderr, change)
         self.assertIn("leave FORMAT out", probing("sql", self.address, "SELECT 1 FORMAT JSON", check=t.BAD_DATA).stderr)
+
+
+    def test_what_ship_sends_is_read_back(self):
+        """The same picture, whatever filled the tables."""
+        os.environ["PROBING_SHIP_PASSWORD"] = clickhouse.PASSWORD
+        self.addCleanup(os.environ.pop, "PROBING_SHIP_PASSWORD")
+        url = self.fleet.server.url("shipped")
+        probing("ship", "--init", "--to", url, check=t.OK)
+        for rank, name in enumerate(("a.db", "b.db")):
+            probing("ship", "--to", url, "--job", "train", "--rank", rank, "--state", os.path.abspath("state"), name, check=t.OK)
+        shipped = self.train.replace("/probing?", "/shipped?")
+        for options in ((), ("--interpreter-frames",), ("--by-thread",), ("--merge-processes",)):
+            self.assertEqual(self.folded("both.db", *options), self.folded(shipped, *options), options)
+        self.assertSamePart("--counts", "--gil", fleet=shipped)
+        self.assertSamePart("--counts", "--where", "verdict != 'approximate'", fleet=shipped)
+        self.assertEqual(self.folded("b.db"), self.folded(shipped, "--rank", "1"))
 
 
 class Old(Reading, t.Case):
