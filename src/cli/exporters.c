@@ -12,6 +12,7 @@
 #include "src/cli/cli.h"
 #include "src/cli/otlp_send.h"
 #include "src/cli/view.h"
+#include "src/sql/sql.h"
 
 static bool is_wanted(const struct exporter *exporter, bool views_only)
 {
@@ -77,6 +78,36 @@ int exporters_check(const struct exporter *exporter)
 	if (lacks)
 		return cli_fail(EXIT_FAILED, "this build of probing cannot write %s: %s", exporter->name, lacks);
 	return EXIT_OK;
+}
+
+/* ns since 1970 of a time that is given; @otherwise: of one that is not. */
+static uint64_t resolve(const struct view_time *time, const struct profile *profile, uint64_t otherwise)
+{
+	double seconds = time->type == VIEW_TIME_NONE ? 0
+						      : view_time_resolve(time, (double)profile->run.started_ns / 1e9);
+
+	return time->type == VIEW_TIME_NONE ? otherwise : seconds < 0 ? 0 : (uint64_t)(seconds * 1e9);
+}
+
+int exporters_tracks(const struct exporting *exporting, const struct view *view, sqlite3 *db, struct tracks **ret)
+{
+	const struct profile *profile = exporting->profile;
+	const struct profile_sample *last;
+	uint64_t begin_ns, end_ns;
+	int r;
+
+	*ret = NULL;
+	if (!exporting->exporter->has_tracks || profile->n_samples == 0)
+		return EXIT_OK;
+	last = &profile->samples[profile->n_samples - 1];
+	begin_ns = profile->run.started_ns > 0 ? MIN(profile->run.started_ns, profile->samples[0].time_ns)
+					       : profile->samples[0].time_ns;
+	end_ns = MAX(last->time_ns + last->weight, profile->run.ended_ns);
+	r = sql_attach(db);
+	if (r == 0)
+		r = tracks_read(db, resolve(&view->since, profile, begin_ns), resolve(&view->until, profile, end_ns),
+				ret);
+	return r < 0 ? view_fail_export(exporting->recording, exporting->exporter, r) : EXIT_OK;
 }
 
 static int put(const void *data, FILE *out)

@@ -20,6 +20,16 @@ struct exporting {
  * status. */
 int exporters_write(const struct exporting *exporting, bool quiet);
 
+struct view;
+
+/*
+ * exporters_tracks - read what the recording has beside stacks, if the format shows it: steps, modules of torch and others.
+ * @ret: NULL where it does not; ended with tracks_free().
+ * Returns 0, or prints a message and returns an exit status.
+ */
+int exporters_tracks(const struct exporting *exporting, const struct view *view, struct sqlite3 *db,
+		     struct tracks **ret);
+
 /*
  * exporters_named - the format of that name, ours or another tool's ("raw"); for an unknown one a usage error that
  * lists all.

@@ -205,12 +205,15 @@ static bool is_in_the_way(const struct options *options)
 }
 
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
+DEFINE_CLEANUP(struct tracks *, tracks_free)
 
 static int export_view(struct options *options)
 {
 	CLEANUP(sqlite3_closep) sqlite3 *db = NULL;
 	CLEANUP(profile_freep) struct profile *profile = NULL;
+	CLEANUP(tracks_freep) struct tracks *tracks = NULL;
 	CLEANUP(freep) char *title = NULL;
+	struct exporting exporting = { 0 };
 	int status;
 
 	if (is_in_the_way(options))
@@ -227,9 +230,11 @@ static int export_view(struct options *options)
 		return status;
 	if (!options->export.title)
 		options->export.title = title = view_title(&options->view, db);
-	return exporters_write(&(struct exporting){ options->recording, options->place.out, options->exporter, profile,
-						    &options->export, options->place.mode },
-			       options->place.quiet);
+	exporting = (struct exporting){ options->recording, options->place.out, options->exporter, profile,
+					&options->export,   options->place.mode };
+	status = exporters_tracks(&exporting, &options->view, db, &tracks);
+	options->export.tracks = tracks;
+	return status == EXIT_OK ? exporters_write(&exporting, options->place.quiet) : status;
 }
 
 static int run_export(int argc, char **argv)

@@ -156,13 +156,16 @@ static char *default_out(const struct exporter *exporter)
 }
 
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
+DEFINE_CLEANUP(struct tracks *, tracks_free)
 
 static int run_flamegraph(int argc, char **argv)
 {
 	CLEANUP(sqlite3_closep) sqlite3 *db = NULL;
 	CLEANUP(profile_freep) struct profile *profile = NULL;
+	CLEANUP(tracks_freep) struct tracks *tracks = NULL;
 	CLEANUP(freep) char *out = NULL, *title = NULL;
 	struct options options = { .view.can_split = true };
+	struct exporting exporting = { 0 };
 	int status;
 
 	cli_parse(&argp, argc, argv, 0, &options);
@@ -187,11 +190,14 @@ static int run_flamegraph(int argc, char **argv)
 		options.export.title = title = view_title(&options.view, db);
 	if (status == EXIT_OK)
 		status = page_sources_make(&options.sources, profile, options.quiet, &options.export);
+	exporting = (struct exporting){ options.recording, options.out,     options.exporter,
+					profile,           &options.export, options.mode };
+	if (status == EXIT_OK)
+		status = exporters_tracks(&exporting, &options.view, db, &tracks);
+	options.export.tracks = tracks;
 	view_done(&options.view);
 	if (status == EXIT_OK)
-		status = exporters_write(&(struct exporting){ options.recording, options.out, options.exporter, profile,
-							      &options.export, options.mode },
-					 options.quiet);
+		status = exporters_write(&exporting, options.quiet);
 	page_sources_done(&options.sources);
 	return status;
 }

@@ -8,9 +8,13 @@
 #define PROBING_EXPORT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "src/profile/profile.h"
+
+struct tracks;
+struct sqlite3;
 
 struct export_options {
 	bool show_interpreter; /* interpreter-internal functions as frames too */
@@ -23,18 +27,19 @@ struct export_options {
 	const char *service;   /* otlp alone: service.name; NULL: the recorded program's name */
 	bool compress;         /* otlp alone: as a gzip file */
 	const char *sources;   /* html alone: the JSON of report_annotate(); NULL: none */
+	/* Of formats with has_tracks; NULL: none. */
+	const struct tracks *tracks;
 	/* Of those that copy: called now and then with rows done; false ends it with -ECANCELED. May be NULL. */
 	bool (*keep_going)(void *data, uint64_t n);
 	void *data;
 };
-
-struct sqlite3;
 
 struct exporter {
 	const char *name;    /* "svg" */
 	const char *endings; /* file name endings, space separated: ".svg" */
 	const char *summary; /* one line for --help */
 	bool needs_samples; /* reads profile->samples; NULL where the recording has sums alone: it does without, or -ENODATA */
+	bool has_tracks; /* shows options->tracks */
 	/* NULL, or the library that the build lacks for this format, and the command that changes that. May be NULL. */
 	const char *(*lacks)(void);
 	/* Writes to out; negative errno (-EIO with ferror(out)) on failure. NULL: the format is no view of stacks. */
@@ -55,6 +60,17 @@ const struct exporter *exporter_by_path(const char *path); /* NULL: no such endi
  * Errors, with both untouched: -EBADMSG it is no such answer; -ENOMEM.
  */
 int export_otlp_answer(const void *bytes, size_t n_bytes, int64_t *ret_rejected, char **ret_message);
+
+/* ---- Beside stacks: steps, modules of torch, spans, communication, metrics ---- */
+
+/*
+ * tracks_read - what a recording's tables know over time; none is no error.
+ * @db: with the tables of programs' rows (row_tables_attach()).
+ * @since_ns, @until_ns: times are cut to these; what goes on at the recording's end ends with until_ns.
+ * @ret: ended with tracks_free(). Errors: -ENOMEM; -EBADMSG a block of rows is damaged; those of store_errno().
+ */
+int tracks_read(struct sqlite3 *db, uint64_t since_ns, uint64_t until_ns, struct tracks **ret);
+void tracks_free(struct tracks *tracks);
 
 /* ---- Two measurements of one tree as a picture (diff_svg.c, diff_html.c) ---- */
 

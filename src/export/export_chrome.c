@@ -33,6 +33,7 @@
 #include "base/util.h"
 #include "src/export/export.h"
 #include "src/export/timeline.h"
+#include "src/export/tracks.h"
 
 enum {
 	MAX_LEVELS = 512,
@@ -326,6 +327,177 @@ static int put_thread(struct track *track, const struct timeline_thread *thread)
 	return 0;
 }
 
+/* ---- Tracks beside the stacks ---- */
+
+/*
+ * They have numbers of threads that no thread has. Slices of one kind may overlap, as backward passes do, and tasks: each
+ * goes to the first lane, a track of its own, in which it lies between others or within one.
+ */
+enum { FIRST_LANE = 1 << 30, MAX_DEPTH = 256, MAX_LANES = 64, MACHINE_PID = FIRST_LANE };
+#define MAX_VALUE 1e15
+
+struct lane {
+	int32_t tid;
+	uint32_t n_open;
+	uint64_t ends[MAX_DEPTH]; /* of its slices that go on, the innermost last; in ticks */
+};
+
+struct lanes {
+	struct lane *lanes;
+	size_t n;
+	int32_t next_tid;
+};
+
+static bool has_process(const struct track *track, int64_t pid)
+{
+	for (size_t i = 0; i < track->timeline->n_threads; i++)
+		if (track->timeline->threads[i].thread->pid == pid)
+			return true;
+	return false;
+}
+
+/* Times are rounded: what ends at the same moment may end a tick later. */
+static bool fits(struct lane *lane, uint64_t begin, uint64_t *end)
+{
+	while (lane->n_open > 0 && lane->ends[lane->n_open - 1] < begin)
+		lane->n_open--;
+	if (lane->n_open > 0 && *end == lane->ends[lane->n_open - 1] + 1 && *end > begin + 1)
+		--*end;
+	return lane->n_open == 0 || (*end <= lane->ends[lane->n_open - 1] && lane->n_open < MAX_DEPTH);
+}
+
+static void set_ids(struct track *track, int64_t pid, int32_t tid)
+{
+	snprintf(track->ids, sizeof track->ids, "\",\"pid\":%d,\"tid\":%d", (int)pid, tid);
+}
+
+static int begin_lane(struct track *track, struct lanes *lanes, const struct track_slice *slice)
+{
+	char name[96];
+	size_t n = 0;
+
+	lanes->lanes[lanes->n++] = (struct lane){ .tid = lanes->next_tid };
+	set_ids(track, slice->pid, lanes->next_tid++);
+	n = (size_t)snprintf(name, sizeof name, "%s", track_kind_name(slice->kind));
+	if (slice->thread != 0)
+		n += (size_t)snprintf(name + n, sizeof name - n, " of thread %lld", (long long)slice->thread);
+	if (lanes->n > 1)
+		snprintf(name + n, sizeof name - n, " (%zu)", lanes->n);
+	return put_thread_name(track, "thread_name", name);
+}
+
+/* Its lane, which may be new; NULL: there are too many at once, and it is left out. */
+static int find_lane(struct track *track, struct lanes *lanes, const struct track_slice *slice, uint64_t begin,
+		     uint64_t *end, struct lane **ret)
+{
+	int r;
+
+	for (size_t i = 0; i < lanes->n; i++)
+		if (fits(&lanes->lanes[i], begin, end)) {
+			*ret = &lanes->lanes[i];
+			return 0;
+		}
+	*ret = NULL;
+	if (lanes->n == MAX_LANES)
+		return 0;
+	r = begin_lane(track, lanes, slice);
+	*ret = &lanes->lanes[lanes->n - 1];
+	return r;
+}
+
+static char *quoted_name(const struct tracks *tracks, uint32_t number)
+{
+	uint32_t n;
+	const char *bytes = interner_get(&tracks->names, number, &n);
+	CLEANUP(freep) char *text = strndup(bytes ?: "", n);
+
+	return text ? to_json_quote(text) : NULL;
+}
+
+static uint64_t ticks_since(const struct track *track, uint64_t time_ns)
+{
+	return ticks(time_ns - MIN(time_ns, track->origin_ns));
+}
+
+static int put_slice(struct track *track, const struct tracks *tracks, struct lanes *lanes,
+		     const struct track_slice *slice)
+{
+	uint64_t begin = ticks_since(track, slice->begin_ns), end = ticks_since(track, slice->end_ns);
+	CLEANUP(freep) char *name = quoted_name(tracks, slice->name);
+	char begin_text[TEXT_FIXED_BYTES], length[TEXT_FIXED_BYTES];
+	struct lane *lane;
+	int r;
+
+	if (!name)
+		return -ENOMEM;
+	end = MAX(begin + 1, end - MIN(end, 1));
+	r = find_lane(track, lanes, slice, begin, &end, &lane);
+	if (r < 0 || !lane)
+		return r;
+	lane->ends[lane->n_open++] = end;
+	set_ids(track, slice->pid, lane->tid);
+	begin_event(track, "X");
+	text_fixed(begin * TICK_NS, MICROSECOND_DECIMALS, begin_text);
+	text_fixed((end - begin) * TICK_NS, MICROSECOND_DECIMALS, length);
+	fprintf(track->out, ",\"ts\":%s,\"dur\":%s,\"name\":%s,\"cat\":\"%s\"}", begin_text, length, name,
+		track_kind_name(slice->kind));
+	return 0;
+}
+
+static bool are_together(const struct track_slice *one, const struct track_slice *other)
+{
+	return one->pid == other->pid && one->kind == other->kind && one->thread == other->thread;
+}
+
+static int put_slices_of(struct track *track, const struct tracks *tracks)
+{
+	struct lanes lanes = { .lanes = calloc(MAX_LANES, sizeof *lanes.lanes), .next_tid = FIRST_LANE };
+	int r = lanes.lanes ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < tracks->n_slices && r == 0; i++) {
+		const struct track_slice *slice = &tracks->slices[i];
+
+		if (i == 0 || !are_together(slice, slice - 1))
+			lanes.n = 0;
+		if (has_process(track, slice->pid))
+			r = put_slice(track, tracks, &lanes, slice);
+	}
+	free(lanes.lanes);
+	return r;
+}
+
+/* A counter, an event C for each of its values. */
+static int put_value(struct track *track, const struct tracks *tracks, const struct track_value *value)
+{
+	bool is_machine = value->pid == TRACK_MACHINE;
+	CLEANUP(freep) char *name = quoted_name(tracks, value->name);
+	char time[TEXT_FIXED_BYTES], number[TEXT_FIXED_BYTES];
+
+	if (!name)
+		return -ENOMEM;
+	if ((!is_machine && !has_process(track, value->pid)) || !(value->value >= 0 && value->value < MAX_VALUE))
+		return 0;
+	set_ids(track, is_machine ? MACHINE_PID : value->pid, 0);
+	begin_event(track, "C");
+	text_fixed(ticks_since(track, value->time_ns) * TICK_NS, MICROSECOND_DECIMALS, time);
+	text_fixed((uint64_t)(value->value * 1e3 + 0.5), 3, number);
+	fprintf(track->out, ",\"ts\":%s,\"name\":%s,\"args\":{\"value\":%s}}", time, name, number);
+	return 0;
+}
+
+static int put_tracks(struct track *track, const struct tracks *tracks)
+{
+	int r = put_slices_of(track, tracks);
+
+	if (r == 0 && tracks->n_values > 0 && tracks->values[0].pid == TRACK_MACHINE) {
+		set_ids(track, MACHINE_PID, 0);
+		r = put_thread_name(track, "process_name", "machine");
+	}
+	for (size_t i = 0; i < tracks->n_values && r == 0; i++)
+		r = put_value(track, tracks, &tracks->values[i]);
+	return r;
+}
+
 static int put_head(struct track *track, const char *title)
 {
 	CLEANUP(freep) char *quoted = to_json_quote(title);
@@ -362,6 +534,8 @@ static int write_events(const struct profile *profile, const struct export_optio
 		r = put_head(&track, options->title ?: profile->run.command ?: "");
 	for (size_t i = 0; r == 0 && i < timeline->n_threads; i++)
 		r = put_thread(&track, &timeline->threads[i]);
+	if (r == 0 && options->tracks)
+		r = put_tracks(&track, options->tracks);
 	put(&track, "\n]}\n");
 	return r < 0 ? r : text_finish(out);
 }
@@ -384,5 +558,6 @@ const struct exporter export_chrome = {
 	.endings = ".trace.json",
 	.summary = "trace events, for Perfetto and chrome://tracing: a timeline",
 	.needs_samples = true,
+	.has_tracks = true,
 	.write = write_chrome,
 };

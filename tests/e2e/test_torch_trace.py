@@ -11,6 +11,7 @@ import textwrap
 import unittest
 
 import probing_test as p
+import test_exports
 from test_agent import LIBRARY
 from test_start import StartCase
 
@@ -286,6 +287,121 @@ class Recorded(TorchCase):
         through = p.probing("flamegraph", self.file, "--by", "torch", "--function", "Leaf.forward", "--format", "folded", "-o", "-", check=p.OK)
         self.assertRegex(through.stdout, r"(?m)^head forward;Leaf\.forward \(nested\.py\);burn \(nested\.py\)")
         self.assertIn("does not group", p.probing("flamegraph", self.file, "--by", "torch", "-f", "gecko", "-o", "-", check=p.USAGE).stderr)
+
+
+# Steps, spans, modules, communication, memory: what a timeline shows beside stacks.
+TRACKS = """
+import sys, time, torch, torch.distributed as distributed, probing
+distributed.init_process_group("gloo", init_method="file://" + sys.argv[1], rank=0, world_size=1)
+model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for i in range(10, 14):
+    probing.step(i)
+    with probing.span("epoch"):
+        with probing.span("load \\"quoted\\""):
+            time.sleep(0.1)
+        until = time.monotonic() + 0.5
+        while time.monotonic() < until:
+            model(torch.ones(2, 8)).sum().backward()
+        optimizer.step()
+        distributed.all_reduce(torch.ones(4))
+probing.span("open").__enter__()
+time.sleep(0.3)
+"""
+
+
+class Tracks(TorchCase):
+    """export --to chrome: each row of the recording is a slice, or a value of a counter, at its time."""
+    file = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.kept = tempfile.mkdtemp()
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.kept)
+
+    def setUp(self):
+        super().setUp()
+        if self.file is not None:
+            return
+        type(self).file = os.path.join(self.kept, "tracks.db")
+        p.probing("record", "-q", "-F", "200", "-o", self.file, "--", p.DEBIAN_PYTHON, self.write("tracks.py", TRACKS),
+                  os.path.join(self.folder, "store"), check=p.OK,
+                  env=self.environment(PROBING="1", PROBING_TORCH_PROFILING="on", OMP_NUM_THREADS="1"))
+
+    def export(self, *options):
+        out = os.path.join(self.kept, "tracks.trace.json")
+        p.probing("export", self.file, "--to", "chrome", "-q", *options, "-o", out, check=p.OK)
+        return out
+
+    def test_perfetto(self):
+        """Perfetto's own reader counts no error, and has all slices and values."""
+        out = self.export()
+        with open(out) as opened:
+            kinds = [one["ph"] for one in json.load(opened)["traceEvents"]]
+        self.assertEqual([], test_exports.ask_perfetto(out, test_exports.PERFETTO_ERRORS))
+        self.assertEqual([[str(kinds.count("X"))]], test_exports.ask_perfetto(out, "SELECT count(*) FROM slice"))
+        self.assertEqual([[str(kinds.count("C"))]], test_exports.ask_perfetto(out, "SELECT count(*) FROM counter"))
+
+    def test_chrome(self):
+        file = self.file
+        with open(self.export()) as opened:
+            events = json.load(opened)["traceEvents"]
+        rows = lambda sql: [list(row.values()) for row in json.loads(p.probing("sql", file, sql, "-f", "json", check=p.OK).stdout)]
+        names = {(one["pid"], one["tid"]): one["args"]["name"] for one in events if one["ph"] == "M" and one["name"] == "thread_name"}
+        (pid,), = rows("SELECT DISTINCT process FROM steps")
+        tracks, ends = {}, {}
+        for one in events:
+            if one["ph"] == "X" and one["tid"] >= 1 << 30:
+                self.assertEqual((pid, 0, 0), (one["pid"], one["ts"] * 8 % 1, one["dur"] * 8 % 1))
+                self.assertGreater(one["dur"], 0)
+                around = ends.setdefault(one["tid"], [])
+                while around and around[-1] < one["ts"]:
+                    around.pop()
+                self.assertLessEqual(one["ts"] + one["dur"], around[-1] if around else float("inf"), "slices of a track nest")
+                around.append(one["ts"] + one["dur"])
+                tracks.setdefault(names[pid, one["tid"]], []).append(one)
+        self.assertEqual({"step", "torch step", "torch of thread %d" % pid, "span of thread %d" % pid, "communication"}, set(tracks))
+        self.assertEqual(["step 10", "step 11", "step 12", "step 13"], [one["name"] for one in tracks["step"]])
+        took = [one["dur"] / 1e6 for one in tracks["step"]]
+        self.assertTrue(all(0.6 <= one < 5 for one in took), took)
+        for stage in "forward", "backward":
+            shown = [one["dur"] for one in tracks["torch of thread %d" % pid] if one["name"] == "0 " + stage]
+            (n, ms), = rows("SELECT count(*), sum(host_ms) FROM torch_trace WHERE module = '0' AND stage = '%s'" % stage)
+            self.assertEqual(n, len(shown))
+            self.assertAlmostEqual(ms * 1e3, sum(shown), delta=n * 0.375)
+        spans = tracks["span of thread %d" % pid]
+        self.assertEqual(4 * ["epoch", 'load "quoted"'] + ["open"], [one["name"] for one in spans])
+        self.assertGreater(spans[-1]["dur"], 0.25e6)
+        for around, load in zip(spans[:8:2], spans[1:8:2]):
+            self.assertGreaterEqual(load["dur"], 0.1e6)
+            self.assertLess(load["ts"] + load["dur"], around["ts"] + around["dur"] - 0.4e6)
+        calls = tracks["communication"]
+        latencies = [row[0] for row in rows("SELECT latency_ms FROM comm_metrics WHERE op = 'all_reduce' ORDER BY call")]
+        self.assertEqual(4, len(latencies))
+        self.assertRegex(calls[-1]["name"], "^all_reduce")
+        for one, ms in zip(calls[-4:], latencies):
+            self.assertAlmostEqual(ms * 1e3, one["dur"], delta=1)
+        # Samples and steps have one clock: the loop of step 11 is in step 11.
+        step = tracks["step"][1]
+        loads = [one for one in events if one["ph"] == "X" and one["tid"] == pid and one["name"].startswith("Module._call_impl")]
+        inside = sum(one["dur"] for one in loads if step["ts"] <= one["ts"] < step["ts"] + step["dur"])
+        self.assertGreater(inside, 0)
+        counters = {}
+        for one in events:
+            if one["ph"] == "C":
+                counters.setdefault((one["pid"], one["name"]), []).append(one["args"]["value"])
+        self.assertEqual([row[0] for row in rows("SELECT round(rss / 1e6, 3) FROM process_usage ORDER BY timestamp")],
+                         counters[pid, "resident memory (MB)"])
+        self.assertIn((1 << 30, "available memory (MB)"), counters)
+        self.assertTrue(all(0 <= value < 64 for value in counters[pid, "CPU (processors)"]), counters)
+        # A part of the time has the part of each track that is in it.
+        with open(self.export("--since", "1.5s")) as opened:
+            late = [one for one in json.load(opened)["traceEvents"] if one["ph"] == "X"]
+        self.assertTrue(late)
+        self.assertTrue(all(one["ts"] >= 1.3e6 for one in late), min(one["ts"] for one in late))
 
 
 class Injected(TorchCase):
