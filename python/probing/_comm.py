@@ -22,6 +22,7 @@ from probing import _inside, _rows
 
 ROWS = 20000
 MAX_PENDING = 10000   # operations whose end has not been seen; the oldest are given up
+MAX_ASKED = 16        # events that are asked whether the GPU has come to them, before each operation
 DRAIN_S = 10          # at exit: torch waits for its operations then, too
 COLUMNS = {"op": str, "src_rank": int, "dst_rank": int, "bytes": int, "latency_ms": float, "group": str, "seq": int, "rank": int,
            "world_size": int, "file": str, "line": int, "func": str, "step": int, "async": int, "backend": str, "call": int}
@@ -317,7 +318,7 @@ class Comm(object):
         call = Call(about, row, device)
         self.pending[row[-1]] = call
         if self.on_gpu:
-            self.collect()
+            self.collect(MAX_ASKED)
         while len(self.pending) > MAX_PENDING:
             self.pending.popitem(last=False)
         if device is not None and self.can_record():
@@ -423,12 +424,18 @@ class Comm(object):
         else:
             future.add_done_callback(record)
         self.on_gpu.append(call)
+        while len(self.on_gpu) > MAX_PENDING:
+            self.on_gpu.popleft()
 
-    def collect(self):
-        """Rows of what the GPU has done. Not while a stream captures a graph: questions are not allowed then."""
+    def collect(self, most=None):
+        """Rows of what the GPU has done. Not while a stream captures a graph: questions are not allowed then.
+
+        @most: ask so many events, in turn with the others: operations of one stream end in order, those of several do not
+        """
         if not self.on_gpu or not self.can_record():
             return
-        for _ in range(len(self.on_gpu)):
+        n = len(self.on_gpu)
+        for _ in range(n if most is None else min(most, n)):
             try:
                 call = self.on_gpu.popleft()
             except IndexError:  # another thread was here

@@ -287,6 +287,51 @@ print(comm.is_on, comm.on_gpu)
 """
 
 
+# A GPU that does nothing of 5000 operations, then all of them.
+OUTSTANDING = """
+import collections, itertools, threading, types
+from probing import _comm
+torch = types.SimpleNamespace(cuda=types.SimpleNamespace(is_initialized=lambda: True))
+asked, is_done, rows = [], False, []
+class Event:
+    def query(self):
+        asked.append(self)
+        return is_done
+    def elapsed_time(self, other):
+        return 1.5
+_comm._inside._events = types.SimpleNamespace(give=lambda *events: None)
+comm = _comm.Comm.__new__(_comm.Comm)
+comm.torch, comm.on_gpu, comm.pending, comm.lock = torch, collections.deque(), collections.OrderedDict(), threading.Lock()
+comm.started = types.SimpleNamespace(append=lambda *row: None)
+comm.table = types.SimpleNamespace(append=lambda *row: rows.append(row))
+comm.can_record, comm.event = lambda: True, lambda device: Event()
+most = 0
+for i in range(5000):
+    del asked[:]
+    call = comm.begin(None, list(range(15)) + [i], "cuda:0")
+    most = max(most, len(asked))
+    comm.follow_gpu(call, None)
+is_done = True
+for i in range(5000, 5400):
+    comm.follow_gpu(comm.begin(None, list(range(15)) + [i], "cuda:0"), None)
+written = len(rows)
+comm.collect()
+print(most, len(comm.on_gpu), written > 5000, sorted(row[-1] for row in rows) == list(range(5400)), {row[4] for row in rows})
+_comm.MAX_PENDING, is_done = 100, False
+for i in range(300):
+    comm.follow_gpu(comm.begin(None, list(range(15)) + [i], "cuda:0"), None)
+print(len(comm.on_gpu), len(comm.pending))
+"""
+
+
+class Outstanding(unittest.TestCase):
+    def test_few_events_are_asked(self):
+        """An operation asks as many events of others however many there are, and all get their rows."""
+        done = subprocess.run([p.DEBIAN_PYTHON, "-c", OUTSTANDING], capture_output=True, text=True, timeout=60,
+                              env=dict(os.environ, PYTHONPATH=os.path.join(p.ROOT, "python"), PYTHONDONTWRITEBYTECODE="1"))
+        self.assertEqual("16 0 True True {1.5}\n100 100\n", done.stdout, done.stderr)
+
+
 class Failing(unittest.TestCase):
     def test_it_does_not_reach_the_program(self):
         done = subprocess.run([p.DEBIAN_PYTHON, "-c", FAILS], capture_output=True, text=True, timeout=60,
