@@ -23,6 +23,7 @@
 #include "src/cli/page_sources.h"
 #include "src/cli/inputs.h"
 #include "src/cli/view.h"
+#include "src/cli/view_by.h"
 #include "src/cli/progress.h"
 #include "src/export/export.h"
 #include "src/profile/profile.h"
@@ -47,6 +48,7 @@ static const struct argp_option option_list[] = {
 	VIEW_SPLIT_ROW,
 	VIEW_OPTION_ROWS,
 	VIEW_TREE_ROWS,
+	VIEW_BY_ROW,
 	{ "title", KEY_TITLE, "TEXT", 0, "Set the title (default: the command and the active filters)", 0 },
 	{ "service", KEY_SERVICE, "NAME", 0,
 	  "Set service.name of otlp (default: OTEL_SERVICE_NAME, or the program's name)", 0 },
@@ -80,6 +82,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	switch (key) {
 	case KEY_TO:
 		options->exporter = exporters_named(state, argument, false);
+		return 0;
+	case KEY_VIEW_BY:
+		view_by_parse(state, argument, &options->view);
+		options->has_view = true;
 		return 0;
 	case KEY_TITLE:
 		options->export.title = argument;
@@ -128,6 +134,7 @@ static const struct argp argp = {
 	       "Examples:\n"
 	       "  probing export train.db --to folded -o - | sort\n"
 	       "  probing export train.db --to svg --by-thread\n"
+	       "  probing export train.db --to speedscope --by stage\n"
 	       "  probing export train.db --to pprof --since 10 --until 20\n"
 	       "  probing export train.db --to sqlite -o plain.sqlite\n",
 	.help_filter = list_formats,
@@ -220,8 +227,10 @@ static int export_view(struct options *options)
 		return cli_fail(EXIT_NO_OUTPUT, "%s exists: name it with -o to replace it, or another one",
 				options->place.out);
 	view_export(&options->view, &options->export);
-	options->view.with_samples = options->exporter->needs_samples;
-	status = exporters_check(options->exporter);
+	options->view.with_samples = options->exporter->needs_samples && !options->view.by;
+	status = view_by_check(&options->view, options->exporter);
+	if (status == EXIT_OK)
+		status = exporters_check(options->exporter);
 	if (status == EXIT_OK)
 		status = view_open(options->recording, &options->view, &db, &profile);
 	if (status == EXIT_OK)

@@ -14,11 +14,12 @@
 #include "src/cli/new_file_options.h"
 #include "src/cli/page_sources.h"
 #include "src/cli/view.h"
+#include "src/cli/view_by.h"
 #include "src/export/export.h"
 #include "src/profile/profile.h"
 #include "src/store/store.h"
 
-enum { OPTION_FORMAT = 'f', OPTION_TITLE = 0x200, OPTION_BY };
+enum { OPTION_FORMAT = 'f', OPTION_TITLE = 0x200 };
 
 struct options {
 	const char *recording, *out;
@@ -38,42 +39,12 @@ static const struct argp_option option_list[] = {
 	VIEW_SPLIT_ROW,
 	VIEW_OPTION_ROWS,
 	VIEW_TREE_ROWS,
-	{ "by", OPTION_BY, "WHAT", 0,
-	  "Group stacks by what the program did: step, span, phase, or torch: the module of torch and its stage; or by rank of the distributed job",
-	  0 },
+	VIEW_BY_ROW,
 	{ "title", OPTION_TITLE, "TEXT", 0, "Set the title (default: the command and the active filters)", 0 },
 	PAGE_SOURCES_OPTION_ROWS,
 	{ "quiet", 'q', NULL, 0, "Print errors only", 0 },
 	{ 0 },
 };
-
-/* Groups of stacks. */
-static const char *const by_names[] = { "step", "span", "phase", "torch", "rank" };
-static const char *const by_columns[] = { "'step ' || step", "span", "phase", "torch_module || ' ' || torch_stage",
-					  "'rank ' || rank" };
-static const char *const by_nones[] = { "[no step]", "[no span]", "[no span]", "[no torch module]", "[no rank]" };
-
-static void parse_by(struct argp_state *state, const char *argument, struct view *view)
-{
-	int by = cli_parse_word(state, argument, "--by", by_names, N_ELEMENTS(by_names));
-
-	view->by = by_names[by];
-	view->label = by_columns[by];
-	view->label_none = by_nones[by];
-}
-
-/* Single samples belong to no group. */
-static int check_by(const struct options *options)
-{
-	const char *name = options->exporter->name;
-
-	if (options->view.by && (strcmp(name, "chrome") == 0 || strcmp(name, "gecko") == 0))
-		return cli_fail(
-			EXIT_USAGE,
-			"%s shows single samples, which --by %s does not group: use svg, html or another format", name,
-			options->view.by);
-	return EXIT_OK;
-}
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
@@ -92,8 +63,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case 'q':
 		options->quiet = true;
 		return 0;
-	case OPTION_BY:
-		parse_by(state, argument, &options->view);
+	case KEY_VIEW_BY:
+		view_by_parse(state, argument, &options->view);
 		return 0;
 	case OPTION_TITLE:
 		options->export.title = argument;
@@ -179,7 +150,7 @@ static int run_flamegraph(int argc, char **argv)
 		options.out = out;
 	}
 	options.view.with_samples = options.exporter->needs_samples && !options.view.by;
-	status = check_by(&options);
+	status = view_by_check(&options.view, options.exporter);
 	if (status == EXIT_OK)
 		status = page_sources_check(&options.sources, options.exporter);
 	if (status == EXIT_OK)

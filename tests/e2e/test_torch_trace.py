@@ -286,6 +286,21 @@ class Recorded(TorchCase):
                                               check=p.OK).stdout)[0]["w"], sum(sums.values()))
         through = p.probing("flamegraph", self.file, "--by", "torch", "--function", "Leaf.forward", "--format", "folded", "-o", "-", check=p.OK)
         self.assertRegex(through.stdout, r"(?m)^head forward;Leaf\.forward \(nested\.py\);burn \(nested\.py\)")
+        groups = {}
+        for verb, by in (("export", "stage"), ("export", "module"), ("flamegraph", "stage")):
+            option = ["--to" if verb == "export" else "--format", "folded"]
+            for line in p.probing(verb, self.file, "--by", by, *option, "--no-native", "-o", "-", check=p.OK).stdout.splitlines():
+                group = line.split(";")[0].rsplit(" ", 1)[0] if ";" not in line else line.split(";")[0]
+                groups.setdefault((verb, by), {}).setdefault(group, 0)
+                groups[verb, by][group] += int(line.rsplit(" ", 1)[1])
+        self.assertEqual({"forward", "backward", "[no torch module]"}, set(groups["export", "stage"]) - {"[no Python]", "[not sampled]"})
+        self.assertEqual(groups["export", "stage"], groups["flamegraph", "stage"])
+        self.assertLessEqual({"head", "tail", "[no torch module]"}, set(groups["export", "module"]))
+        whole = sum(groups["export", "stage"].values())
+        self.assertAlmostEqual(whole, sum(groups["export", "module"].values()), delta=whole * 0.01)
+        head = sums["head", "forward"] + sums.get(("head", "backward"), 0)
+        self.assertAlmostEqual(head, groups["export", "module"]["head"] * 1000, delta=head * 0.01)  # microseconds of each stack
+        self.assertIn("does not group", p.probing("export", self.file, "--by", "stage", "--to", "chrome", "-o", "-", check=p.USAGE).stderr)
         self.assertIn("does not group", p.probing("flamegraph", self.file, "--by", "torch", "-f", "gecko", "-o", "-", check=p.USAGE).stderr)
 
 
