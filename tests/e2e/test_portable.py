@@ -23,7 +23,7 @@ OLD = "bullseye"  # glibc 2.31 and Python 3.9; the program needs functions that 
 USE_THERE = """
 cd /opt/probing
 bin/probing record -q -o /tmp/run.db -- python3 load.py
-bin/probing report /tmp/run.db
+bin/probing report --total /tmp/run.db
 python3 -c 'import time; print("ready", flush=True); time.sleep(60)' >/tmp/ready &
 while ! grep -q ready /tmp/ready; do sleep 0.1; done
 bin/probing inject $!
@@ -47,23 +47,54 @@ class Portable(unittest.TestCase):
         with open(os.path.join(cls.top, "load.py"), "w", encoding="ascii") as file:
             file.write(LOAD)
 
+    def old_root(self):
+        """Made once. What skips one test skips all that need it."""
+        root = os.path.join(self.folder.name, "root")
+        if not os.path.isdir(root):
+            bare_root.make(root, OLD, "python3-minimal")
+        return root
+
+    def test_image(self):
+        """The recipe of an image, by buildah, without a registry: the base is the old root."""
+        p.need_program("buildah")
+        root, recipe = self.old_root(), os.path.join(p.ROOT, "examples", "container", "Containerfile")
+        with tempfile.TemporaryDirectory() as images:
+            def buildah(*arguments):
+                done = subprocess.run(["buildah", "--storage-driver", "vfs", "--root", images + "/root", "--runroot", images + "/run", *arguments],
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
+                self.assertEqual(0, done.returncode, done.stderr[-2000:])
+                return done.stdout.strip()
+
+            subprocess.run(["tar", "-C", root, "-cf", images + "/base.tar", "."], check=True)
+            base = buildah("from", "scratch")
+            buildah("add", "--quiet", base, images + "/base.tar", "/")
+            buildah("commit", "--quiet", base, "localhost/base")
+            buildah("build", "--quiet", "--pull-never", "--isolation", "chroot", "--build-arg", "BASE=localhost/base", "-t", "localhost/probing", "-f", recipe,
+                    self.folder.name)
+            image = buildah("from", "--pull-never", "localhost/probing")
+            buildah("copy", "--quiet", image, os.path.join(self.top, "load.py"), "/load.py")
+            run = ["run", "--isolation", "chroot", "--cap-add", "CAP_SYS_PTRACE", image, "--"]
+            buildah(*run, "probing", "record", "-q", "-o", "run.db", "--", "python3", "/load.py")
+            self.assertRegex(buildah(*run, "probing", "report", "--total", "/recordings/run.db"), r"busy +load\.py")
+            self.assertIn('"/usr/local/bin/probing"', buildah("inspect", image))
+            buildah("rm", "--all")
+
     def test_another_root(self):
         if p.sid().missing:
             self.skipTest(p.sid().missing)
         enter = p.UNSHARE + ["sh", "-c", p.ENTER, "sh", p.SID_ROOT, p.FIXTURES, self.top]
         script = ("/mnt/built/bin/probing record -q -o /mnt/run.db -- /usr/bin/python3.14 /mnt/built/load.py\n"
-                  "/mnt/built/bin/probing report /mnt/run.db\n")
+                  "/mnt/built/bin/probing report --total /mnt/run.db\n")
         done = subprocess.run(enter + ["sh", "-e", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               timeout=60, check=False)
         self.assertEqual(0, done.returncode, done.stderr)
         self.assertRegex(done.stdout, r"busy +load\.py")
 
     def test_an_older_root(self):
-        with tempfile.TemporaryDirectory() as folder:
-            root = os.path.join(folder, "root")
-            bare_root.make(root, OLD, "python3-minimal")
-            shutil.copytree(self.top, os.path.join(root, "opt", "probing"))
-            said = bare_root.run(root, USE_THERE)
+        root = self.old_root()
+        shutil.copytree(self.top, os.path.join(root, "opt", "probing"))
+        said = bare_root.run(root, USE_THERE)
+        shutil.rmtree(os.path.join(root, "opt", "probing"))
         self.assertRegex(said, r"busy +load\.py")
         self.assertIn("the agent is in process", said)
         self.assertRegex(said, r"(?m)^42$")
