@@ -19,12 +19,13 @@ Exit status: 0 passed, first, or inconclusive; 1 regressed; 3 inconclusive, with
 """
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 
-MARKER = "<!-- probing regression check -->"  # by which a job finds its earlier comment
+MARKER = "<!-- probing regression check: %s -->"  # by which a job finds its earlier comment
 WORDS = {0: "passed", 2: "regressed", 3: "inconclusive"}
 TITLES = {"passed": "no regression", "regressed": "slower than the baseline", "inconclusive": "inconclusive",
           "first": "no baseline yet"}
@@ -91,7 +92,7 @@ class Job:
         return WORDS[status]
 
     def write_comment(self, result):
-        text = "%s\n### probing: %s\n\n" % (MARKER, TITLES[result])
+        text = "%s\n### probing: %s\n\n" % (MARKER % self.options.name, TITLES[result])
         text += "`%s`, %d runs%s\n\n" % (" ".join(self.options.command), self.options.runs,
                                         ", in turn with the base" if self.options.base else "")
         if result == "first":
@@ -146,6 +147,7 @@ def parse(arguments):
     where.add_argument("--base", metavar="FOLDER", help="a checkout of the base: run the command there, too, in turn")
     parser.add_argument("--update", action="store_true", help="with --store: this run becomes the baseline unless it is slower")
     parser.add_argument("--out", default="probing-ci", help="folder for the results (default: %(default)s)")
+    parser.add_argument("--name", default="default", help="of the benchmark: each name has a comment of its own (default: %(default)s)")
     parser.add_argument("--runs", type=int, default=10, help="runs a side, at least 4 (default: %(default)s)")
     parser.add_argument("--frequency", type=float, default=1999, help="samples per second of CPU time (default: %(default)g)")
     parser.add_argument("--fail-on", action="append", metavar="RULE",
@@ -160,6 +162,8 @@ def parse(arguments):
     options.command = options.command[1:] if options.command[:1] == ["--"] else options.command
     if not options.command:
         parser.error("the command is missing: -- COMMAND")
+    if not re.fullmatch(r"[\w.-]+", options.name):
+        parser.error("--name has letters, digits, '.', '-' and '_' alone")
     if options.runs < 4:
         parser.error("--runs must be 4 or more: fewer runs show no variation, and each result would be inconclusive")
     if options.update and options.base:

@@ -82,6 +82,7 @@ class Script(CiCase):
         for arguments, says in ((["--store", "s", "--runs", "3", "--", "true"], "--runs must be 4 or more"),
                                 (["--store", "s"], "the command is missing"),
                                 (["--base", "b", "--update", "--", "true"], "--update is for --store"),
+                                (["--store", "s", "--name", "a>b", "--", "true"], "--name has letters"),
                                 (["--store", "s", "--probing", "/nowhere", "--", "true"], "/nowhere cannot be run"),
                                 (["--store", "s", "--", "false"], "probing bench ended with status 1")):
             done = self.run_command(sys.executable, script, *arguments, status=2)
@@ -107,6 +108,26 @@ class Templates(CiCase):
         with open("outputs") as outputs:
             self.assertEqual("result=first\nstatus=0\n", outputs.read())
         self.assertEqual([".probing-baseline", "outputs", "probing-ci"], sorted(os.listdir(".")))
+
+    def test_comment(self):
+        """The first one is written, later ones replace it; gh is a script that keeps what it is asked."""
+        with open(os.path.join(CI, "action.yml")) as file:
+            step, = (step for step in yaml().safe_load(file)["runs"]["steps"] if step.get("id") == "comment")
+        os.mkdir("bin")
+        with open("bin/gh", "w") as file:
+            file.write('#!/bin/sh\ncase "$*" in *--jq*) cat found ;; *) echo "$@" >>asked ;; esac\n')
+        os.chmod("bin/gh", 0o755)
+        os.mkdir("probing-ci")
+        with open("probing-ci/comment.md", "w") as file:
+            file.write("<!-- probing regression check: default -->\ntext\n")
+        for found in "", "7\n9\n":
+            with open("found", "w") as file:
+                file.write(found)
+            self.run_command("bash", "-e", "-o", "pipefail", "-c", step["run"], PATH=os.path.abspath("bin") + ":" + os.environ["PATH"],
+                             NUMBER="3", REPOSITORY="a/b")
+        with open("asked") as asked:
+            self.assertEqual("api --silent repos/a/b/issues/3/comments -F body=@probing-ci/comment.md\n"
+                             "api --silent -X PATCH repos/a/b/issues/comments/7 -F body=@probing-ci/comment.md\n", asked.read())
 
     def test_gitlab(self):
         with open(os.path.join(CI, "gitlab.yml")) as file:
