@@ -9,10 +9,11 @@ A block of ```sh is run, one of ```sql is a query of train.db. A comment on the 
     <!-- query: FILE -->            the recording, or the PID, of a block of SQL
 
 README.md and the tutorial find what a fresh clone has, and no more. Other documents find what they take for granted:
-recordings, programs of the reader's, and the process 4242 with its thread 4250 (see prepare()). Long durations are made
+recordings, the programs of document_files/, and the process 4242 with its thread 4250 (see prepared()). Long durations are made
 short, and a command that would go on until Ctrl-C gets it after a second.
 """
 import contextlib
+import getpass
 import glob
 import os
 import re
@@ -20,67 +21,33 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import unittest
 
 import probing_test as t
 from probing_test import probing
+from test_agent import LIBRARY
 
 TOGETHER = True  # by prepared()
 TIMEOUT_S = 120  # for one document; a second or two on a quiet machine
 IN_CLONE = ("README.md", "docs/recipes.md", "docs/tutorial.md")  # whose reader has a clone and nothing else
 
-BLOCK = re.compile(r"(?:^ *<!-- (?P<key>[a-z ]+): (?P<value>[^\n]*?) -->\n)?^(?P<indent> *)```(?P<language>sh|sql|console)\n"
+BLOCK = re.compile(r"(?:^ *<!-- (?P<key>[a-z ]+): (?P<value>[^\n]*?) -->\n)?^(?P<indent> *)```(?P<language>sh|sql)\n"
                    r"(?P<text>.*?)^(?P=indent)```$", re.M | re.S)
 KEYS = (None, "not run", "exit status", "output has", "query")
 
-# A reader's program: rows, steps and variables of its own, a coroutine, and work.
-TRAIN = """
-import asyncio, random, sys, threading, time
-try:
-    import probing
-except ImportError:
-    probing = None
-
-def train(step):
-    loss = 1.0 / (step + 1)
-    acc1 = sum(i * i for i in range(2000)) % 100 + loss
-    if probing:
-        probing.log(epoch=step // 10, loss=loss)
-    return loss, acc1
-
-class Trainer:
-    def step(self, step):
-        return train(step)
-
-async def serve(until):
-    while time.monotonic() < until:
-        await asyncio.sleep(0.01)
-
-def main(seconds):
-    until = time.monotonic() + seconds
-    threading.Thread(target=lambda: asyncio.run(serve(until)), name="server", daemon=True).start()
-    trainer, step = Trainer(), 0
-    while time.monotonic() < until:
-        if probing:
-            probing.step(step)
-        trainer.step(step)
-        step += 1
-
-main(float(sys.argv[1]) if sys.argv[1:] and not sys.argv[1].startswith("-") else 0.3)
-"""
-APP = "sorted(range(300000), key=lambda i: -i)\n"
-PROBES = """
-probes:
-  - function: train
-    time: true
-"""
+SLEEP = "import time; time.sleep(60)"
+READERS_FILES = os.path.join(t.HERE, "document_files")  # programs that documents take for granted
 
 # What stands in for the installed program: Ctrl-C for what would go on without an end, as a reader gives it.
 INSTALLED = """#!/bin/sh
 case " $* " in
-*" -- "* | *" --help "* | *" -d "* | *" --duration"* | *" --once "* | *" list "*) exec {binary} "$@" ;;
-*" record "* | *" top "* | *" serve "*) exec timeout --preserve-status --signal=INT 1 {binary} "$@" ;;
+*" --once "*) exec {binary} "$@" ;;
+*" --batch "* | *" -b "*) exec timeout --preserve-status --signal=INT 1 {binary} "$@" ;;
+*" top "*) exec {python} {terminal} {binary} "$@" ;;
+*" -- "* | *" --help "* | *" -d "* | *" --duration "* | *" list "*) exec {binary} "$@" ;;
+*" record "* | *" serve "*) exec timeout --preserve-status --signal=INT 1 {binary} "$@" ;;
 *) exec timeout 60 {binary} "$@" ;;
 esac
 """
@@ -88,12 +55,6 @@ esac
 # Each failing command is one line on descriptor 9: the document's line, the status, the command.
 PRELUDE = ("EXPECTED=0 MET=0; set -E; trap 'S=$?; if [ $S = $EXPECTED ]; then MET=1; else echo \"$LINENO $S $BASH_COMMAND\" >&9; fi' ERR;"
            " trap 'trap - ERR; kill $(jobs -p) 2>/dev/null || :' EXIT; ")
-
-
-# Documents whose blocks do not run yet.
-PENDING = ("accuracy archives backtrace comparing crash distributed events exports filters inside installing performance polling probes "
-           "recording reports rings serve sql-endpoints symbols testing top torch torch-communication troubleshooting "
-           "adding-a-python adding-a-table").split()
 
 
 def documents():
@@ -123,11 +84,13 @@ def blocks_of(document):
 
 
 def shortened(text):
-    """Durations of a second, where a reader waits for longer. What runs in the background stays."""
+    """Durations of a second, where a reader waits for longer; four runs instead of ten. What runs in the background stays."""
     def line(one):
         if one.rstrip().endswith("&"):
-            return one
-        return re.sub(r"(-d|--duration|--seconds) (?:[2-9]|\d\d+)(?:\.\d+)?[sm]?(?![\d.])", r"\1 1", one)
+            return one.replace("train.py &", "train.py 30 &")
+        one = re.sub(r"^sleep 1$", "sleep 2", one)  # until a program is there, on a busy machine
+        one = re.sub(r"probing bench (?!.*-n )", "probing bench -n 4 ", one)
+        return re.sub(r"(-d|--duration|--seconds) (?:[2-9]|\d\d+|\dm)(?:\.\d+)?[sm]?(?![\d.])", r"\1 1", one)
     return "\n".join(map(line, text.split("\n")))
 
 
@@ -163,34 +126,47 @@ def script_of(blocks, processes):
 def prepared(folder):
     """What documents take for granted, in a folder that each gets a copy of."""
     def path(name):
-        os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
         return os.path.join(folder, name)
-
-    def write(name, text):
-        with open(path(name), "w", encoding="utf-8") as file:
-            file.write(text)
-    write("train.py", TRAIN)
-    for name in ("app.py", "base/app.py", "head/app.py"):
-        write(name, APP)
-    write("probes.yaml", PROBES)
-    write("look.py", "print(len(dir()))\n")
-    environment = reader_environment(None)
-    probing("record", "--mode", "wall", "--tasks", "-F", 199, "-o", path("train.db"), "--", t.DEBIAN_PYTHON, path("train.py"), "0.6",
-            cwd=folder, env=environment, check=t.OK)
+    shutil.copytree(READERS_FILES, folder, dirs_exist_ok=True)
+    for name in ("demo.py", "fixture.py"):
+        shutil.copy(os.path.join(t.FIXTURES, name), folder)
+    with open(os.path.join(t.ROOT, "docs", "probes.md"), encoding="utf-8") as file, open(path("probes.yaml"), "w") as probes:
+        probes.write(re.search(r"```yaml\n(.*?)```", file.read(), re.S).group(1))
+    with tempfile.TemporaryDirectory() as home:
+        installed(home)
+        done = probing("record", "--mode", "wall", "--tasks", "-F", 199, "-o", "train.db", "--", t.DEBIAN_PYTHON, "train.py", "2",
+                       cwd=folder, env=reader_environment(home, PROBING="1"), check=t.OK)
+    counted = probing("sql", path("train.db"), "SELECT count(*) FROM sample", "-f", "csv", "--no-header", check=t.OK).stdout
+    if int(counted) < 20:
+        raise AssertionError("train.db has %s samples; record said: %s" % (counted.strip(), done.stderr))
+    with contextlib.suppress(FileNotFoundError):  # so busy that it took not ten steps
+        os.unlink(path("train.running"))
     for name in ("probing.db", "run.db", "rank0.db", "rank1.db"):
         shutil.copy(path("train.db"), path(name))
-    for name in ("base.db", "head.db"):
-        probing("bench", "-q", "-n", 3, "-o", path(name), "--", t.DEBIAN_PYTHON, path("app.py"), cwd=folder, check=t.OK)
     return folder
 
 
-def reader_environment(programs):
-    """Of a reader's shell. @programs: a folder in front of the PATH."""
+def installed(folder):
+    """Programs and the Python package, as an installation for one user has them."""
+    os.mkdir(os.path.join(folder, "programs"))
+    with open(os.path.join(folder, "programs", "probing"), "w") as file:
+        file.write(INSTALLED.format(binary=t.BINARY, python=t.DEBIAN_PYTHON, terminal=os.path.join(READERS_FILES, "on_terminal.py")))
+    os.chmod(file.name, 0o755)
+    for name in ("python", "python3"):
+        os.symlink(t.DEBIAN_PYTHON, os.path.join(folder, "programs", name))
+    site = os.path.join(folder, "lib", "python" + t.version_of(t.DEBIAN_PYTHON), "site-packages")
+    os.makedirs(site)
+    os.symlink(os.path.join(t.ROOT, "python", "probing"), os.path.join(site, "probing"))
+    for name in ("probing.pth", "probing.start"):
+        shutil.copy(os.path.join(t.ROOT, "python", name), site)
+
+
+def reader_environment(folder, **more):
+    """Of a reader's shell. @folder: the home, with what is installed."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PROBING")}
-    environment.update(PYTHONDONTWRITEBYTECODE="1", PYTHONPATH=os.path.join(t.ROOT, "python"), PROBING_BINARY=t.BINARY,
-                       PROBING_FIXTURES=t.BUILT_FIXTURES, TERM="dumb", HOME=os.getcwd())
-    if programs:
-        environment["PATH"] = programs + os.pathsep + environment["PATH"]
+    environment.update(PYTHONDONTWRITEBYTECODE="1", PYTHONUSERBASE=folder, PROBING_AGENT=LIBRARY, PROBING_BINARY=t.BINARY,
+                       PROBING_FIXTURES=t.BUILT_FIXTURES, TERM="dumb", HOME=folder, USER=getpass.getuser(), **more)
+    environment["PATH"] = os.path.join(folder, "programs") + os.pathsep + environment["PATH"]
     return environment
 
 
@@ -199,30 +175,26 @@ class Document(t.Case):
 
     def setUp(self):
         super().setUp()
-        os.mkdir("programs")
-        with open("programs/probing", "w") as file:
-            file.write(INSTALLED.format(binary=t.BINARY))
-        os.chmod("programs/probing", 0o755)
-        for name in ("python", "python3"):
-            os.symlink(t.DEBIAN_PYTHON, os.path.join("programs", name))
-        self.environment = reader_environment(os.path.abspath("programs"))
+        installed(".")
+        self.environment = reader_environment(os.getcwd())
 
     def processes(self):
         """The reader's program runs already, with the agent in it."""
-        started = subprocess.Popen([t.BINARY, "run", "python3", "train.py", "60"], env=self.environment, stdin=subprocess.DEVNULL)
-        self.addCleanup(started.wait)
-        self.addCleanup(started.kill)
-
-        def threads():
-            return [int(task) for task in os.listdir("/proc/%d/task" % started.pid) if int(task) != started.pid]
-        t.wait_until(lambda: len(threads()) > 0, 20, "the threads of train.py")
-        return {4242: started.pid, 4250: threads()[0]}
+        started, second, third = [subprocess.Popen(command, env=self.environment, stdin=subprocess.DEVNULL) for command in (
+            [t.BINARY, "run", "python3", "train.py", "60"], ["python3", "-c", SLEEP], ["python3", "-c", SLEEP])]
+        for process in started, second, third:
+            self.addCleanup(process.wait)
+            self.addCleanup(process.kill)
+        t.wait_until(lambda: os.path.exists("train.running"), 20, "the first steps of train.py")
+        threads = [int(task) for task in os.listdir("/proc/%d/task" % started.pid) if int(task) != started.pid]
+        return {4242: started.pid, 4243: second.pid, 4244: third.pid, 4250: threads[0]}
 
     def test_commands(self):
         blocks = [block for block in blocks_of(self.document) if not block.reason]
         if not blocks:
             self.skipTest("no block to run")
-        os.mkdir("here")
+        for folder in (".config/fish/completions", "debug", "here/image"):
+            os.makedirs(folder)
         os.chdir("here")
         processes = {}
         if self.document in IN_CLONE:
@@ -230,7 +202,7 @@ class Document(t.Case):
                 shutil.copytree(os.path.join(t.ROOT, name), name, ignore=shutil.ignore_patterns("images", "nvml*", "stacks", "traces"))
         else:
             shutil.copytree(prepared(), ".", dirs_exist_ok=True)
-            if any("4242" in block.text or block.value == "4242" for block in blocks):
+            if any(re.search(r"\b42(4[2-4]|50)\b", block.text) or block.value == "4242" for block in blocks):
                 processes = self.processes()
         self.assertCommands(script_of(blocks, processes))
 
@@ -282,10 +254,11 @@ def name_of(document):
 
 
 for one in documents():
-    if os.path.basename(one)[:-3] not in PENDING and any(not block.reason for block in blocks_of(one)):
+    if any(not block.reason for block in blocks_of(one)):
         name = "Document_" + name_of(one)
         globals()[name] = type(name, (Document,), {
-            "document": one, "__module__": __name__, "SAME_FOR_ALL_USERS": one not in IN_CLONE})
+            "document": one, "__module__": __name__, "SAME_FOR_ALL_USERS": one not in IN_CLONE,
+            "NIGHTLY_FOR_USERS": one != "README.md"})
 del Document, name
 
 
@@ -322,6 +295,14 @@ class Text(t.Case):
             for block in blocks_of(document):
                 with self.subTest("%s:%d" % (document, block.line)):
                     self.assertIn(block.key, KEYS)
+
+    def test_languages_are_known(self):
+        """A block of another name for a shell would never run."""
+        for document in documents():
+            with open(os.path.join(t.ROOT, document), encoding="utf-8") as file:
+                languages = set(re.findall(r"^ *```(\S+)", file.read(), re.M))
+            with self.subTest(document):
+                self.assertLessEqual(languages, {"sh", "sql", "c", "python", "yaml", "meson"})
 
     def test_links_lead_to_files(self):
         for document in documents():

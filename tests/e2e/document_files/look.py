@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: MIT
+"""Code for `probing eval --file`."""
+print(len(dir()))
