@@ -3,7 +3,8 @@
  *
  * An edge leads from a selected function to a neighbour on a stack: the one right outside,
  * or right inside. At the beginning of a stack, or in its leaf, the edge leads to a special
- * neighbour (NOBODY).
+ * neighbour (NOBODY). A caller's place is the line of the call: of several, the one with the most
+ * time.
  */
 #include <errno.h>
 #include <string.h>
@@ -20,6 +21,14 @@ struct edge {
 	uint32_t focus, other; /* groups; other: NOBODY for none */
 	uint64_t value, samples;
 	uint64_t stamp; /* number of the last counted stack */
+	int32_t call;   /* frame of the caller at the call with the most value */
+	uint64_t call_value;
+};
+
+/* The calls of a function from one frame of a caller. */
+struct call {
+	uint64_t value;
+	uint64_t stamp; /* as of an edge */
 };
 
 struct neighbours {
@@ -33,6 +42,9 @@ struct neighbours {
 	struct id_map index;
 	struct edge *edges;
 	size_t n_edges, edges_allocated;
+	struct id_map call_index;
+	struct call *calls;
+	size_t n_calls, calls_allocated;
 	uint64_t stamp;
 	int error;
 };
@@ -45,6 +57,8 @@ static void neighbours_done(struct neighbours *self)
 	free(self->is_wanted);
 	id_map_done(&self->index);
 	free(self->edges);
+	id_map_done(&self->call_index);
+	free(self->calls);
 }
 
 /* ---- Add up ---- */
@@ -65,6 +79,32 @@ static int find_edge(struct neighbours *self, uint32_t focus, uint32_t other, st
 	return 0;
 }
 
+/* Add the call from @frame to the edge of its function. */
+static int add_call(struct neighbours *self, struct edge *edge, int32_t frame, uint64_t value)
+{
+	uint64_t key = ((uint64_t)frame + 1) << 32 | edge->focus;
+	const struct id_slot *slot = id_map_find(&self->call_index, key);
+	struct call *call;
+
+	if (!slot) {
+		if (grow(&self->calls, self->n_calls, &self->calls_allocated, sizeof *self->calls) < 0 ||
+		    id_map_add(&self->call_index, key, (uint32_t)self->n_calls) < 0)
+			return -ENOMEM;
+		self->calls[self->n_calls++] = (struct call){ 0 };
+		slot = id_map_find(&self->call_index, key);
+	}
+	call = &self->calls[slot->id];
+	if (call->stamp == self->stamp)
+		return 0;
+	call->stamp = self->stamp;
+	call->value += value;
+	if (call->value > edge->call_value) {
+		edge->call = frame;
+		edge->call_value = call->value;
+	}
+	return 0;
+}
+
 static void take_path(void *data, const int32_t *path, size_t n_path, const struct profile_total *total)
 {
 	struct neighbours *self = data;
@@ -82,6 +122,8 @@ static void take_path(void *data, const int32_t *path, size_t n_path, const stru
 		else if (!self->callers && i + 1 < n_path)
 			other = of_frame[path[i + 1]];
 		self->error = find_edge(self, of_frame[path[i]], other, &edge);
+		if (self->error >= 0 && self->callers && i > 0)
+			self->error = add_call(self, edge, path[i - 1], whole_value(&self->sums.whole, total));
 		if (self->error < 0 || edge->stamp == self->stamp)
 			continue;
 		edge->stamp = self->stamp;
@@ -150,6 +192,14 @@ static int compare_edges(const void *a, const void *b, void *context)
 	return self->sum_of[left->other] < self->sum_of[right->other] ? -1 : 1;
 }
 
+/* The frame that shows the neighbour's place; NULL: there is no neighbour. */
+static const struct profile_frame *frame_of(const struct neighbours *self, const struct edge *edge)
+{
+	if (edge->other == NOBODY)
+		return NULL;
+	return edge->call_value > 0 ? &self->profile->frames[edge->call] : sum_of(self, edge->other)->frame;
+}
+
 static size_t edges_of_same(const struct neighbours *self, size_t from)
 {
 	size_t to = from;
@@ -172,8 +222,8 @@ static double share_of(uint64_t value, uint64_t all)
 /* ---- Table ---- */
 
 /* @of_it: percent of the function's time. */
-static int add_row(const struct neighbours *self, const struct report_sum *sum, uint64_t value, double of_it,
-		   unsigned indent, struct table *table)
+static int add_row(const struct neighbours *self, const struct report_sum *sum, const struct profile_frame *frame,
+		   uint64_t value, double of_it, unsigned indent, struct table *table)
 {
 	struct table_row *row = &table->rows[table->n_rows++];
 
@@ -183,8 +233,8 @@ static int add_row(const struct neighbours *self, const struct report_sum *sum, 
 		.shares = { whole_share(&self->sums.whole, value), of_it },
 		.values = { value, value },
 	};
-	table_kind(sum ? sum->frame : NULL, false, row);
-	return table_place(sum ? sum->frame : NULL, &row->place);
+	table_kind(frame, false, row);
+	return table_place(frame, &row->place);
 }
 
 static int make_rows(const struct neighbours *self, struct table *table)
@@ -199,10 +249,10 @@ static int make_rows(const struct neighbours *self, struct table *table)
 		const struct report_sum *focus = sum_of(self, self->edges[i].focus);
 		size_t n = edges_of_same(self, i), shown = MIN(n, max);
 
-		r = add_row(self, focus, focus->total, 100, 0, table);
+		r = add_row(self, focus, focus->frame, focus->total, 100, 0, table);
 		for (size_t k = i; k < i + shown && r >= 0; k++)
-			r = add_row(self, sum_of(self, self->edges[k].other), self->edges[k].value,
-				    share_of(self->edges[k].value, focus->total), 2, table);
+			r = add_row(self, sum_of(self, self->edges[k].other), frame_of(self, &self->edges[k]),
+				    self->edges[k].value, share_of(self->edges[k].value, focus->total), 2, table);
 		table->n_more += n - shown;
 	}
 	return r;
@@ -235,7 +285,7 @@ static void put_edge(struct json *json, const struct neighbours *self, const str
 	const struct report_sum *focus = sum_of(self, edge->focus), *other = sum_of(self, edge->other);
 
 	to_json_object(json);
-	print_json_frame(json, other ? other->frame : NULL, other ? other->name : NULL);
+	print_json_frame(json, frame_of(self, edge), other ? other->name : NULL);
 	print_json_time(json, &self->sums.whole, "total", edge->value);
 	print_json_percent(json, "of_it", share_of(edge->value, focus->total));
 	to_json_put_integer(json, "samples", (int64_t)edge->samples);

@@ -157,5 +157,32 @@ class Report(t.RecordedCase):
                 self.assertSentence(said.stderr, "No space left")
 
 
+CALL = """
+def callee():
+    return sum(i for i in range(30000))
+
+def caller():
+    total = 0
+    for i in range(200000):
+        total += i
+    return total + callee()
+
+for _ in range(20):
+    caller()
+"""
+
+
+class Calls(t.Case):
+    def test_place_of_a_caller_is_its_call(self):
+        """caller() takes most time in its loop, and calls from another line."""
+        with open("call.py", "w") as file:
+            file.write(CALL)
+        probing("record", "-q", "-F", 999, "--", t.DEBIAN_PYTHON, "call.py", check=t.OK)
+        function, = json.loads(probing("report", "--callers", "callee", "--json", check=t.OK).stdout)["functions"]
+        self.assertEqual([("caller", 9)], [(row["name"], row["line"]) for row in function["callers"]])
+        function, = json.loads(probing("report", "--callees", "caller", "--json", check=t.OK).stdout)["functions"]
+        self.assertIn(function["line"], (7, 8))
+
+
 if __name__ == "__main__":
     sys.exit(unittest.main())
