@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "src/sql/sql.h"
 
 enum { FIRST_KEY = 0xa00 };
 
@@ -214,6 +215,52 @@ static const struct argp_option *option_typed(const struct aliased *self, const 
 	for (size_t i = 0; i < n && word[2] == '\0'; i++)
 		if (self->options[i].key == word[1])
 			return &self->options[i];
+	return NULL;
+}
+
+/* Find the option of a word by its name or, as getopt_long(3) does, by the beginning of its name. */
+static const struct argp_option *option_begun(const struct aliased *self, const char *word)
+{
+	const struct argp_option *option = option_typed(self, word);
+	size_t n = count_options(self->options), n_name = strcspn(word, "=");
+
+	for (size_t i = 0; i < n && !option && strncmp(word, "--", 2) == 0; i++)
+		if (self->options[i].name && strncmp(self->options[i].name, word + 2, n_name - 2) == 0)
+			option = &self->options[i];
+	return option;
+}
+
+static const char *near_option(const struct aliased *self, const char *word)
+{
+	CLEANUP(freep) char *typed = strndup(word + 2, strcspn(word + 2, "="));
+	size_t n = count_options(self->options);
+
+	for (size_t i = 0; i < n && typed; i++)
+		if (self->options[i].name && name_is_near(typed, self->options[i].name))
+			return self->options[i].name;
+	return NULL;
+}
+
+const char *aliases_suggest(const struct aliased *self, char *const *words, int n_words, bool in_order,
+			    const char **typed)
+{
+	for (int i = 0; i < n_words && strcmp(words[i], "--") != 0; i++) {
+		const struct argp_option *option = option_begun(self, words[i]);
+		const char *near = NULL;
+
+		if (words[i][0] != '-' && in_order)
+			return NULL;
+		if (option) {
+			i += option->arg && !(option->flags & OPTION_ARG_OPTIONAL) && !strchr(words[i], '=');
+			continue;
+		}
+		if (strncmp(words[i], "--", 2) == 0)
+			near = near_option(self, words[i]);
+		if (near) {
+			*typed = words[i];
+			return near;
+		}
+	}
 	return NULL;
 }
 

@@ -96,11 +96,16 @@ void cli_parse(const struct argp *argp, int argc, char **argv, unsigned flags, v
 {
 	const struct argp_child children[] = { { &common, 0, NULL, 0 }, { 0 } };
 	struct argp whole = *argp;
+	const char *near, *typed;
 	error_t error;
 
 	assert(!argp->children);
 	if (aliases_init(strchr(argv[0], ' ') + 1, argp, &aliased) < 0)
 		exit(cli_fail(EXIT_FAILED, "the arguments cannot be read: not enough memory"));
+	near = aliases_suggest(&aliased, argv + 1, argc - 1, flags & ARGP_IN_ORDER, &typed);
+	if (near)
+		exit(cli_fail(EXIT_USAGE, "there is no option %.*s; did you mean --%s?", (int)strcspn(typed, "="),
+			      typed, near));
 	whole.children = children;
 	whole.options = aliased.options;
 	whole.parser = parse_aliased;

@@ -252,6 +252,10 @@ static void wrong_arguments_are_64(void **state)
 		snprintf(line, sizeof line, "%s --nonsense", verb_names[i]);
 		expect(line, EXIT_USAGE, NULL, "unrecognized option '--nonsense'");
 	}
+	expect("record --durration 3 -- true", EXIT_USAGE, NULL,
+	       "probing: there is no option --durration; did you mean --duration?\n");
+	expect("report --interpeter-frames", EXIT_USAGE, NULL, "there is no option --interpeter-frames; did you mean");
+	expect("sql --formatt=csv", EXIT_USAGE, NULL, "there is no option --formatt; did you mean --format?");
 	expect("flamegraph --format xml", EXIT_USAGE, NULL, "there is no format xml");
 	expect("flamegraph a.db b.db", EXIT_USAGE, NULL, "one recording at a time: b.db?");
 	expect("report -n 0", EXIT_USAGE, NULL, "-n needs a number from 1");
