@@ -57,8 +57,15 @@ static const struct {
 	{ "python.memory", "memory_usage has the memory of a process" },
 };
 
-static const char *older_table(const char *name)
+/* The column that several recordings have, asked of one file. */
+static const char run_column[] =
+	"several recordings as arguments have it; samples of a merged one: JOIN run_process USING (pid)";
+
+/* A hint for a name that has a better one than a similar name; NULL: none. */
+static const char *special_name(const char *message, const char *name)
 {
+	if (strncmp(message, "no such column: ", strlen("no such column: ")) == 0)
+		return strcasecmp(name, "run") == 0 ? run_column : NULL;
 	for (size_t i = 0; i < N_ELEMENTS(older_tables); i++)
 		if (strcasecmp(name, older_tables[i].name) == 0)
 			return older_tables[i].instead;
@@ -222,7 +229,7 @@ void mistake_explain(sqlite3 *db, const struct dialect *dialect, const char *sta
 		if (!at)
 			at = find_word(typed_place(dialect, statement), name);
 		find_nearest(db, candidates, name, nearest, owner);
-		instead = older_table(name);
+		instead = special_name(message, name);
 	}
 	if (instead)
 		snprintf(sentence, sizeof sentence, "%s (%s)", message, instead);

@@ -290,6 +290,10 @@ class Merge(Archive):
         self.assertEqual([{"run": 1, "pid": self.pid, "was": self.pid}, {"run": 2, "pid": self.other_pid, "was": self.other_pid}],
                          ask("both.db", "SELECT * FROM run_process ORDER BY run"))
         probing("report", "both.db", check=t.OK)
+        said = probing("sql", "both.db", "SELECT run, count(*) FROM sample GROUP BY 1", check=t.BAD_DATA)
+        self.assertIn("JOIN run_process USING (pid)", said.stderr)
+        self.assertEqual([{"run": 1, "n": info("one.db")["samples"]}, {"run": 2, "n": info("three.db")["samples"]}],
+                         ask("both.db", "SELECT run, count(*) AS n FROM sample JOIN run_process USING (pid) GROUP BY 1 ORDER BY 1"))
         by_pid = {row["pid"]: row["n"] for row in ask("both.db", "SELECT pid, count(*) AS n FROM sample GROUP BY pid")}
         self.assertEqual({self.pid: info("one.db")["samples"], self.other_pid: info("three.db")["samples"]}, by_pid)
 
