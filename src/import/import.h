@@ -3,7 +3,7 @@
  *
  * An importer is a const descriptor in import_<name>.c and one word in meson.build, which generates
  * the table. It parses foreign bytes, and passes their contents to a sink, which makes
- * rows of them; docs/adding-an-importer.md.
+ * rows of them; docs/contributing/adding-an-importer.md.
  */
 #ifndef PROBING_IMPORT_H
 #define PROBING_IMPORT_H

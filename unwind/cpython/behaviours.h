@@ -2,7 +2,7 @@
 /* behaviours.h - BEHAVIOUR(major, minor, field, value): since this release.
  *
  * Changes between releases that are no offsets; replayed up to the given version.
- * docs/adding-a-python.md lists the questions for a new release.
+ * docs/contributing/adding-a-python.md lists the questions for a new release.
  */
 BEHAVIOUR(2, 7, ROOT, ROOT_CURRENT_THREAD)
 BEHAVIOUR(2, 7, ANCHOR, ANCHOR_FRAME)
