@@ -253,13 +253,15 @@ def name_of(document):
     return re.sub(r"\W", "_", re.sub(r"\.md$", "", document))
 
 
-for one in documents():
-    if any(not block.reason for block in blocks_of(one)):
-        name = "Document_" + name_of(one)
-        globals()[name] = type(name, (Document,), {
-            "document": one, "__module__": __name__, "SAME_FOR_ALL_USERS": one not in IN_CLONE,
-            "NIGHTLY_FOR_USERS": one != "README.md"})
-del Document, name
+def cases_of(names, module, base=Document):
+    """Test cases by name, of these documents, for a module."""
+    return {"Document_" + name_of(one): type("Document_" + name_of(one), (base,), {
+        "document": one, "__module__": module, "SAME_FOR_ALL_USERS": one not in IN_CLONE, "NIGHTLY_FOR_USERS": one != "README.md"})
+        for one in names if any(not block.reason for block in blocks_of(one))}
+
+
+del Document  # has no document: test_clone.py has those of IN_CLONE
+globals().update(cases_of([one for one in documents() if one not in IN_CLONE], __name__))
 
 
 class NotRun(t.Case):
