@@ -30,7 +30,8 @@ enum {
 	KEY_BACKGROUND,
 	KEY_DISTINCT,
 	KEY_NO_ROWS,
-	KEY_TO, KEY_METRICS_ONLY
+	KEY_TO,
+	KEY_METRICS_ONLY
 };
 
 /* clang-format off */

@@ -9,9 +9,17 @@
 #include "src/cli/endpoint.h"
 #include "src/cluster/cluster.h"
 
-const struct verb *const cluster_verbs[] = { &cluster_verb_backtrace,  &cluster_verb_nodes,  &cluster_verb_query,
-					     &cluster_verb_report,     &cluster_verb_attach, &cluster_verb_record,
-					     &cluster_verb_flamegraph, &cluster_verb_rows,   &cluster_verb_clock, &cluster_verb_fetch, NULL };
+const struct verb *const cluster_verbs[] = { &cluster_verb_backtrace,
+					     &cluster_verb_nodes,
+					     &cluster_verb_query,
+					     &cluster_verb_report,
+					     &cluster_verb_attach,
+					     &cluster_verb_record,
+					     &cluster_verb_flamegraph,
+					     &cluster_verb_rows,
+					     &cluster_verb_clock,
+					     &cluster_verb_fetch,
+					     NULL };
 
 struct options {
 	int first; /* index of the word that names the verb; 0: none */

@@ -130,11 +130,11 @@ static void start_shipper(const struct record_options *options)
 	int r = record_ship(options->path, options->to, &pid);
 
 	if (r < 0)
-		cli_say("probing: %s is not sent: %s; send it with probing ship %s --to URL\n", options->path, strerror(-r),
-			options->path);
+		cli_say("probing: %s is not sent: %s; send it with probing ship %s --to URL\n", options->path,
+			strerror(-r), options->path);
 	else if (!options->quiet)
-		cli_say("process %d sends the recording to %s, also after the end; its messages: %s.ship.log\n", (int)pid,
-			options->to, options->path);
+		cli_say("process %d sends the recording to %s, also after the end; its messages: %s.ship.log\n",
+			(int)pid, options->to, options->path);
 }
 
 /* Make the file and what fills it. Returns an exit status. */
