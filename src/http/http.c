@@ -269,6 +269,7 @@ static void prepare(struct http *http, const struct http_request *request)
 	http->error[0] = '\0';
 	curl.easy_setopt(http->easy, CURLOPT_ERRORBUFFER, http->error);
 	curl.easy_setopt(http->easy, CURLOPT_URL, request->url);
+	curl.easy_setopt(http->easy, CURLOPT_FRESH_CONNECT, (long)request->is_once);
 	curl.easy_setopt(http->easy, CURLOPT_FOLLOWLOCATION, 0L);
 	curl.easy_setopt(http->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	curl.easy_setopt(http->easy, CURLOPT_USERAGENT, "probing");

@@ -8,7 +8,8 @@
  * 2. HTTPS verifies the certificate and its name, from TLS 1.2 on. Nothing switches that off; a CA file names further authorities.
  * 3. A body is sent with Content-Length, in one piece, never chunked, and without waiting for "100 Continue".
  * 4. No password is in a URL, in an error's text, or in argv. ~/.netrc is not read.
- * 5. A request is sent once. The library repeats nothing: after an error the caller does not know whether it arrived.
+ * 5. A request that is_once is sent once: after an error the caller does not know whether it arrived. Others libcurl sends again,
+ *    over a new connection, where a used one ended before the first byte of the answer.
  */
 #ifndef PROBING_HTTP_H
 #define PROBING_HTTP_H
@@ -41,6 +42,7 @@ struct http_request {
 	size_t n_body;
 	size_t max_answer;   /* bytes of the answer's body; 0: 1 MiB */
 	unsigned timeout_ms; /* 0: that of the options */
+	bool is_once;        /* not to be repeated: it gets a connection of its own */
 	/*
 	 * take - gets the body of an answer with a status below 300 piece by piece, instead of http_answer.body. A
 	 * negative result ends the request and is http_send()'s. May be NULL. max_answer does not limit it.

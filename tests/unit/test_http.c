@@ -19,7 +19,7 @@
 
 static struct server {
 	int listener;
-	unsigned port, n_connections;
+	unsigned port, n_connections, n_requests;
 	pthread_t thread;
 	char last[1 << 16]; /* the last request */
 } server;
@@ -49,6 +49,7 @@ static bool read_request(int fd)
 		if (!end || n < (size_t)(end + 4 - bytes) + body_bytes(bytes))
 			continue;
 		memcpy(server.last, bytes, n + 1);
+		server.n_requests++;
 		return true;
 	}
 }
@@ -89,8 +90,8 @@ static void *serve(void *data)
 
 	(void)data;
 	while ((fd = accept(server.listener, NULL, NULL)) >= 0) {
-		/* A failed test leaves its connection open. */
-		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){ .tv_sec = 5 }, sizeof(struct timeval));
+		/* Connections are served one after the other, and may stay open. */
+		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){ .tv_sec = 1 }, sizeof(struct timeval));
 		server.n_connections++;
 		while (read_request(fd) && answer(fd))
 			;
@@ -183,6 +184,32 @@ static void a_redirection_is_an_answer(void **state)
 	(void)state;
 	assert_int_equal(send_to(http, "GET", "/elsewhere", NULL, &got), 0);
 	assert_int_equal(got.status, 307);
+}
+
+/* libcurl repeats a request whose connection was used before and ended without an answer. */
+static void a_request_that_is_once_is_sent_once(void **state)
+{
+	CLEANUP(http_closep) struct http *http = open_or_skip(&(struct http_options){ 0 });
+	struct http_answer got = { 0 };
+	unsigned before;
+	char url[64];
+
+	(void)state;
+	snprintf(url, sizeof url, "http://127.0.0.1:%u/lost", server.port);
+	assert_int_equal(send_to(http, "GET", "/wrong", NULL, &got), 0);
+	before = server.n_requests;
+	assert_int_equal(send_to(http, "POST", "/lost", "b", &got), -ECONNRESET);
+	assert_int_equal(server.n_requests, before + 2);
+	http_close(TAKE(http));
+	http = open_or_skip(&(struct http_options){ 0 });
+	assert_int_equal(send_to(http, "GET", "/wrong", NULL, &got), 0);
+	before = server.n_requests;
+	assert_int_equal(http_send(http,
+				   &(struct http_request){
+					   .method = "POST", .url = url, .body = "b", .n_body = 1, .is_once = true },
+				   &got),
+			 -ECONNRESET);
+	assert_int_equal(server.n_requests, before + 1);
 }
 
 static bool never(void *data)
@@ -334,10 +361,11 @@ static void a_secret_is_a_files_first_line(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(requests_share_a_connection), cmocka_unit_test(a_redirection_is_an_answer),
-		cmocka_unit_test(each_fault_has_its_error),    cmocka_unit_test(a_body_is_taken_piece_by_piece),
-		cmocka_unit_test(addresses_are_taken_apart),   cmocka_unit_test(other_addresses_are_refused),
-		cmocka_unit_test(headers_are_found),           cmocka_unit_test(a_secret_is_a_files_first_line),
+		cmocka_unit_test(requests_share_a_connection),         cmocka_unit_test(a_redirection_is_an_answer),
+		cmocka_unit_test(a_request_that_is_once_is_sent_once), cmocka_unit_test(each_fault_has_its_error),
+		cmocka_unit_test(a_body_is_taken_piece_by_piece),      cmocka_unit_test(addresses_are_taken_apart),
+		cmocka_unit_test(other_addresses_are_refused),         cmocka_unit_test(headers_are_found),
+		cmocka_unit_test(a_secret_is_a_files_first_line),
 	};
 
 	return cmocka_run_group_tests_name("http", tests, start_server, stop_server);
