@@ -2,6 +2,7 @@
 /* native.c - see native.h. */
 #include "src/fleet/native.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,17 +131,19 @@ static void note(struct native *native, int r)
 		native->error = r;
 }
 
-/* Numbers are little-endian in the format. */
+/* Numbers are little-endian in the format. Eight bytes are written whatever the width: the next number covers the rest. */
 void native_number(struct native *native, uint64_t value)
 {
 	struct native_column *column = next(native, NATIVE_NUMBER);
-	uint8_t bytes[8];
+	uint64_t little = htole64(value);
 
 	if (!column)
 		return;
-	for (unsigned i = 0; i < column->width; i++)
-		bytes[i] = (uint8_t)(value >> (8 * i));
-	note(native, fleet_append(&column->values, bytes, column->width));
+	note(native, reserve(&column->values, sizeof little));
+	if (native->error < 0)
+		return;
+	memcpy(column->values.at + column->values.n, &little, sizeof little);
+	column->values.n += column->width;
 }
 
 void native_real(struct native *native, double value)

@@ -265,3 +265,18 @@ int plan_job(struct plan *plan, const char *given, char **ret)
 	*ret = job;
 	return 0;
 }
+
+int plan_parse(const char *line, struct shipment *ret)
+{
+	struct shipment shipment = { .is_done = true };
+	unsigned raw;
+
+	if (sscanf(line, "%" SCNu32 "\t%" SCNd64 "\t%" SCNd64 "\t%" SCNu32 "\t%" SCNu32 "\t%u", &shipment.block,
+		   &shipment.first, &shipment.last, &shipment.day, &shipment.n_samples, &raw) != 6)
+		return -EPROTO;
+	if (shipment.block == 0 || shipment.first < 1 || shipment.last < shipment.first)
+		return -EPROTO;
+	shipment.is_raw = raw != 0;
+	*ret = shipment;
+	return 0;
+}

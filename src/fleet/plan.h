@@ -44,6 +44,12 @@ int plan_last(struct plan *plan, uint32_t *ret_block, int64_t *ret_sample);
 /* plan_put - write shipments down, all or none. On the disk afterwards. */
 int plan_put(struct plan *plan, const struct shipment *shipments, unsigned n);
 
+/*
+ * plan_parse - a shipment that has arrived, as a server prints its row: block, first, last, day, samples and raw, with tabs
+ * between them. -EPROTO: it is none.
+ */
+int plan_parse(const char *line, struct shipment *ret);
+
 /* plan_finish - it has arrived completely. */
 int plan_finish(struct plan *plan, uint32_t block);
 

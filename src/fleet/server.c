@@ -228,11 +228,16 @@ static int judge_network(struct fleet_server *server, int error)
 
 /* ---- Requests ---- */
 
-static int post(struct fleet_server *server, const char *url, const void *body, size_t n, struct http_answer *ret)
+static int post(struct fleet_server *server, const char *url, const void *body, size_t n, bool is_once,
+		struct http_answer *ret)
 {
 	int r = http_send(server->http,
-			  &(struct http_request){
-				  .method = "POST", .url = url, .body = body, .n_body = n, .max_answer = 16 << 20 },
+			  &(struct http_request){ .method = "POST",
+						  .url = url,
+						  .body = body,
+						  .n_body = n,
+						  .is_once = is_once,
+						  .max_answer = 16 << 20 },
 			  ret);
 
 	return r < 0 ? judge_network(server, r) : judge(server, ret);
@@ -246,7 +251,7 @@ int server_ask(struct fleet_server *server, const char *sql, const char *setting
 
 	snprintf(url, sizeof url, "%s/?wait_end_of_query=1%s%s%s%s", server->base, with_database ? "&database=" : "",
 		 with_database ? server->database : "", settings ? "&" : "", settings ? settings : "");
-	r = post(server, url, sql, strlen(sql), &answer);
+	r = post(server, url, sql, strlen(sql), false, &answer);
 	if (r == 0 && ret)
 		*ret = answer.body;
 	return r;
@@ -328,7 +333,7 @@ int server_insert(struct fleet_server *server, const struct native *native, cons
 	if (r < 0)
 		fail(server, r, "a block for %s cannot be made: %s", native->table->name, strerror(-r));
 	else
-		r = post(server, url, body.at, body.n, &answer);
+		r = post(server, url, body.at, body.n, id != NULL, &answer);
 	if (r == 0) {
 		server->n_sent += body.n;
 		if (ret_rows)

@@ -46,8 +46,13 @@ static void add_block(uint32_t state[8], const uint8_t *block)
 			       words[i];
 		uint32_t two = (rotate(v[0], 2) ^ rotate(v[0], 13) ^ rotate(v[0], 22)) + most;
 
-		memmove(v + 1, v, 7 * sizeof *v);
-		v[4] += one;
+		v[7] = v[6];
+		v[6] = v[5];
+		v[5] = v[4];
+		v[4] = v[3] + one;
+		v[3] = v[2];
+		v[2] = v[1];
+		v[1] = v[0];
 		v[0] = one + two;
 	}
 	for (unsigned i = 0; i < 8; i++)

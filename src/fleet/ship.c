@@ -23,10 +23,12 @@
 enum {
 	FIRST_WAIT_MS = 100,
 	LONGEST_WAIT_MS = 10000,
-	SAY_AFTER_TRIES = 3,  /* one lost connection is no news */
-	SETTLE_S = 5,         /* names of new frames come that much later */
-	MAX_DAYS = 64,        /* of the samples of one range */
-	RUNNING_TRIES = 3000, /* an insert that runs for ever is none of ours */
+	SAY_AFTER_TRIES = 3,   /* one lost connection is no news */
+	SETTLE_S = 5,          /* names of new frames come that much later */
+	MAX_DAYS = 64,         /* of the samples of one range */
+	GRACE_FIRST_MS = 2000, /* for a request of a process that ended */
+	GRACE_MS = 200,        /* for one of our own that failed */
+	RUNNING_TRIES = 3000,  /* an insert that runs for ever is none of ours */
 	DAYS_PER_WEEK = 7,
 };
 
@@ -195,12 +197,20 @@ struct exact {
 	bool is_part; /* the recording has dropped some of its samples since they were planned */
 };
 
-/* 1: all rows are there; 0: none is. */
+/*
+ * 1: all rows are there; 0: none is. A request may still be on its way to the server, in buffers of the network or of a
+ * proxy. Newer servers drop it by its token if it comes later than the one that follows. For others it gets time to arrive;
+ * behind that the key of the table makes its rows one.
+ */
 static int look_for(struct ship *ship, const struct exact *exact)
 {
 	uint64_t n = 0;
-	int r = wait_until_idle(ship, exact->recording->server, exact->id);
+	int r = 0;
 
+	if (exact->recording->server->dialect == FLEET_OLD)
+		r = wait_ms(ship, exact->recording->is_first ? GRACE_FIRST_MS : GRACE_MS);
+	if (r == 0)
+		r = wait_until_idle(ship, exact->recording->server, exact->id);
 	if (r == 0)
 		r = count_rows(ship, exact->recording, exact->shipment, exact->table, exact->time, &n);
 	if (r < 0 || n == 0)
@@ -334,19 +344,6 @@ static int fail_plan(struct ship *ship, const struct recording *recording, int e
 }
 
 /* A plan that was lost, or that another host made, is in the table of shipments. */
-static int adopt_row(const char *line, struct shipment *ret)
-{
-	struct shipment shipment = { .is_done = true };
-	unsigned raw;
-
-	if (sscanf(line, "%" SCNu32 "\t%" SCNd64 "\t%" SCNd64 "\t%" SCNu32 "\t%" SCNu32 "\t%u", &shipment.block,
-		   &shipment.first, &shipment.last, &shipment.day, &shipment.n_samples, &raw) != 6)
-		return -EPROTO;
-	shipment.is_raw = raw != 0;
-	*ret = shipment;
-	return 0;
-}
-
 static int adopt(struct ship *ship, struct recording *recording, const char *lines)
 {
 	struct shipment *shipments = NULL;
@@ -356,7 +353,9 @@ static int adopt(struct ship *ship, struct recording *recording, const char *lin
 	for (const char *line = lines; *line && r == 0; line += strcspn(line, "\n") + (strchr(line, '\n') ? 1 : 0)) {
 		r = grow(&shipments, n, &room, sizeof *shipments);
 		if (r == 0)
-			r = adopt_row(line, &shipments[n]);
+			r = plan_parse(line, &shipments[n]);
+		if (r == 0 && shipments[n].block != n + 1)
+			r = -EPROTO;
 		n += r == 0;
 	}
 	if (r == 0 && n > 0)

@@ -163,7 +163,7 @@ class Cases:
             process = subprocess.Popen([t.BINARY, "ship", "load.db", "-q", "--rows", "80", *self.to(proxy.address)],
                                        stderr=subprocess.PIPE, text=True)
             try:
-                _, said = process.communicate(timeout=chance.uniform(0.3, 1) if turn < 6 else 60)
+                _, said = process.communicate(timeout=chance.uniform(0.5, 3.5) if turn < 6 else 60)
                 break
             except subprocess.TimeoutExpired:
                 if turn % 2:
