@@ -218,16 +218,26 @@ static const struct argp_option *option_typed(const struct aliased *self, const 
 	return NULL;
 }
 
-/* Find the option of a word by its name or, as getopt_long(3) does, by the beginning of its name. */
-static const struct argp_option *option_begun(const struct aliased *self, const char *word)
+/* As getopt_long(3) does, by the beginning of a name. */
+static const struct argp_option *option_begun_in(const struct argp_option *options, const char *word)
+{
+	size_t n = count_options(options), n_name = strcspn(word, "=");
+
+	for (size_t i = 0; i < n && strncmp(word, "--", 2) == 0; i++)
+		if (options[i].name && strncmp(options[i].name, word + 2, n_name - 2) == 0)
+			return &options[i];
+	return NULL;
+}
+
+/* Find the option of a word by its name or by the beginning of its name. @common: of all verbs. */
+static const struct argp_option *option_begun(const struct aliased *self, const struct argp_option *common,
+					      const char *word)
 {
 	const struct argp_option *option = option_typed(self, word);
-	size_t n = count_options(self->options), n_name = strcspn(word, "=");
 
-	for (size_t i = 0; i < n && !option && strncmp(word, "--", 2) == 0; i++)
-		if (self->options[i].name && strncmp(self->options[i].name, word + 2, n_name - 2) == 0)
-			option = &self->options[i];
-	return option;
+	if (!option)
+		option = option_begun_in(self->options, word);
+	return option ? option : option_begun_in(common, word);
 }
 
 static const char *near_option(const struct aliased *self, const char *word)
@@ -241,11 +251,11 @@ static const char *near_option(const struct aliased *self, const char *word)
 	return NULL;
 }
 
-const char *aliases_suggest(const struct aliased *self, char *const *words, int n_words, bool in_order,
-			    const char **typed)
+const char *aliases_suggest(const struct aliased *self, const struct argp_option *common, char *const *words,
+			    int n_words, bool in_order, const char **typed)
 {
 	for (int i = 0; i < n_words && strcmp(words[i], "--") != 0; i++) {
-		const struct argp_option *option = option_begun(self, words[i]);
+		const struct argp_option *option = option_begun(self, common, words[i]);
 		const char *near = NULL;
 
 		if (words[i][0] != '-' && in_order)

@@ -102,7 +102,7 @@ void cli_parse(const struct argp *argp, int argc, char **argv, unsigned flags, v
 	assert(!argp->children);
 	if (aliases_init(strchr(argv[0], ' ') + 1, argp, &aliased) < 0)
 		exit(cli_fail(EXIT_FAILED, "the arguments cannot be read: not enough memory"));
-	near = aliases_suggest(&aliased, argv + 1, argc - 1, flags & ARGP_IN_ORDER, &typed);
+	near = aliases_suggest(&aliased, common_options, argv + 1, argc - 1, flags & ARGP_IN_ORDER, &typed);
 	if (near)
 		exit(cli_fail(EXIT_USAGE, "there is no option %.*s; did you mean --%s?", (int)strcspn(typed, "="),
 			      typed, near));
