@@ -444,7 +444,8 @@ class Alone(t.Case):
             self.assertEqual(2, page.run("[...document.querySelectorAll('#overview td:last-child')].filter("
                                          "one => one.textContent.includes('demo.py')).length"))
             page.run("location.hash = '#view=flame'")
-            page.until("!document.getElementById('graph').hidden && document.getElementById('graph-note').textContent === ''")
+            page.until("document.querySelector('.flame .frame:not([hidden]) iframe:not(.loading)')"
+                       " && document.getElementById('graph-note').textContent === ''")
             self.assertEqual([200], page.run("performance.getEntriesByType('resource').filter("
                                              "one => one.initiatorType === 'iframe').map(one => one.responseStatus)"))
             page.click("[...document.querySelectorAll('nav a')].find(one => one.textContent === 'Tables')")
