@@ -60,7 +60,8 @@ static void secrets_done(struct secrets *secrets)
 
 static const struct argp_option option_list[] = {
 	{ "allow-eval", OPTION_ALLOW_EVAL, NULL, 0,
-	  "Let whoever has the token run Python code in the given processes (default: nobody may)", 0 },
+	  "Let whoever has the token run Python code in the given processes (default: nobody may); not with --listen",
+	  0 },
 	{ "port", OPTION_PORT, "PORT", 0, "Listen on this port of 127.0.0.1 (default: any free one)", 0 },
 	{ "socket", OPTION_SOCKET, "PATH", 0, "Listen on a new unix socket instead, for your user only", 0 },
 	{ "listen", OPTION_LISTEN, "ADDRESS:PORT", 0,
@@ -106,6 +107,8 @@ static void check_listen(struct argp_state *state, struct options *options)
 	}
 	if (options->serve.socket || options->has_port)
 		argp_error(state, "give --listen, --port or --socket, not two of them");
+	if (options->serve.allows_eval)
+		argp_error(state, "--allow-eval is for this machine alone: leave it out, or --listen");
 	parse_address(state, options);
 	is_local = ntohl(options->serve.address.s_addr) >> 24 == 127;
 	if (!options->serve.token_file)

@@ -38,7 +38,7 @@ void answer_eval(const struct request *request, struct answer *ret)
 	const struct serve_target *target;
 	long seconds;
 
-	if (!request->options->allows_eval) {
+	if (!request->options->allows_eval || request->options->is_cluster) {
 		answer_fail(ret, MHD_HTTP_FORBIDDEN,
 			    "no code is run over HTTP: use probing eval PID CODE on the machine itself, or start "
 			    "probing serve with --allow-eval");

@@ -162,6 +162,7 @@ class Https(t.Case):
                               (["--listen", "0.0.0.0:0", "--token-file", self.path("token")], "beyond loopback"),
                               (["--listen", "localhost", "--token-file", self.path("token")], "ADDRESS:PORT"),
                               (["--listen", "127.0.0.1:0", "--port", "0"], "not two of them"),
+                              (["--listen", "127.0.0.1:0", "--token-file", self.path("token"), "--allow-eval"], "for this machine alone"),
                               (["--tls-key", self.path("node.key")], "go with --listen")):
             self.assertIn(said, t.probing("serve", *options, check=t.USAGE).stderr)
         for name in "loose", "short":
