@@ -91,21 +91,27 @@ static void put_note(struct answer *ret, const char *sentence)
 			*c = '?';
 }
 
-/* A verb that ends itself at its limit is as late as one that is stopped. */
-static bool judge(struct command_result *result, double seconds, double took, struct answer *ret)
+void answer_failure(struct command_result *result, struct answer *ret)
 {
 	const char *sentence = first_sentence(result->error);
 
-	if (result->is_late || (result->status == 1 && took >= seconds))
-		answer_fail(ret, MHD_HTTP_GATEWAY_TIMEOUT, "it took longer than %g s, and was stopped", seconds);
-	else if (result->is_too_long)
+	if (result->is_too_long)
 		answer_fail(ret, HTTP_TOO_LARGE, "the answer is longer than %d MiB: ask for less",
 			    COMMAND_MAX_OUTPUT >> 20);
-	else if (result->status != 0)
+	else
 		answer_fail(ret, http_status(result->status), "%s", sentence[0] ? sentence : "probing failed");
+}
+
+/* A verb that ends itself at its limit is as late as one that is stopped. */
+static bool judge(struct command_result *result, double seconds, double took, struct answer *ret)
+{
+	if (result->is_late || (result->status == 1 && took >= seconds))
+		answer_fail(ret, MHD_HTTP_GATEWAY_TIMEOUT, "it took longer than %g s, and was stopped", seconds);
+	else if (result->is_too_long || result->status != 0)
+		answer_failure(result, ret);
 	else {
 		*ret = (struct answer){ .status = MHD_HTTP_OK, .body = TAKE(result->out), .n_body = result->n_out };
-		put_note(ret, sentence);
+		put_note(ret, first_sentence(result->error));
 		return true;
 	}
 	return false;

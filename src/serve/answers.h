@@ -48,6 +48,10 @@ const struct path *path_find(const char *method, const char *name, bool *ret_oth
 /* A sentence as JSON: {"error": "..."}. */
 void answer_fail(struct answer *ret, unsigned status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+struct command_result;
+/* A command that failed, or wrote too much: its first sentence, with a status of HTTP for its exit status. */
+void answer_failure(struct command_result *result, struct answer *ret);
+
 /* A document that is complete as the answer; its status is 200 unless @ret has one. */
 struct json;
 void answer_json(struct answer *ret, struct json *json);

@@ -70,8 +70,8 @@ void answer_eval(const struct request *request, struct answer *ret)
 	if (result.is_late)
 		answer_fail(ret, MHD_HTTP_GATEWAY_TIMEOUT, "the code took longer than %ld s, and was interrupted",
 			    seconds);
-	else if (result.status > 1)
-		answer_fail(ret, MHD_HTTP_FORBIDDEN, "%.*s", (int)strcspn(result.error, "\n"), result.error);
+	else if (result.is_too_long || result.status > 1)
+		answer_failure(&result, ret);
 	else
 		answer_result(&result, ret);
 }

@@ -320,6 +320,11 @@ class Page(t.Case):
         self.page.press("ArrowUp", modifiers=devtools.CONTROL)
         self.assertEqual("1 / 0", self.page.run("document.getElementById('code').value"))
 
+    def test_an_output_of_code_that_is_too_long(self):
+        asked = "fetch('/apis/pythonext/eval?seconds=60&target=%s', {method: 'POST', body: \"print('x' * (34 << 20))\"}).then(one => one.status)" % self.pid
+        self.assertEqual(413, self.page.run(asked))
+        self.page.errors.clear()  # the browser's line about the status
+
     # ---- All views ----
 
     def test_everybody_can_use_it(self):
