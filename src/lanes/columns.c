@@ -283,7 +283,8 @@ static int make_room(struct lane_thread *thread)
 {
 	uint64_t begin = thread->items[0].start_ns, end = interval_end(&thread->items[thread->n - 1]);
 
-	while ((end - begin) >> thread->first_level > thread->n / SAMPLES_PER_COLUMN)
+	/* Few samples over decades, as after a clock that began in 1970, have the widest columns alone. */
+	while (thread->first_level < MAX_LEVEL && (end - begin) >> thread->first_level > thread->n / SAMPLES_PER_COLUMN)
 		thread->first_level++;
 	for (unsigned at = 0; thread->first_level + at <= MAX_LEVEL; at++) {
 		struct level *level = &thread->levels[at];

@@ -96,6 +96,36 @@ static void columns_of_each_width_are_those_of_the_samples(void **state)
 	lane_calls_done(&calls);
 }
 
+/* A clock that began in 1970 and was set: few samples over decades need columns wider than the widest. */
+static void few_samples_over_decades(void **state)
+{
+	enum { N = 256 };
+	struct lane_thread thread = { .tid = 1, .n = N };
+	struct interval *items = calloc(N, sizeof *items);
+	struct column columns[N_COLUMNS];
+	struct calls calls = { 0 };
+	uint32_t paths[16], n = 0;
+
+	(void)state;
+	assert_non_null(items);
+	make_calls(&calls, paths);
+	for (size_t i = 0; i < N; i++)
+		items[i] = (struct interval){ .start_ns = 1 + i * (BEGAN_NS / N), .length_ns = 10, .call = paths[0] };
+	thread.items = items;
+	assert_int_equal(columns_make(&thread, &calls), 0);
+	assert_int_equal(thread.first_level, MAX_LEVEL);
+	assert_int_equal(thread.n_levels, 1);
+	for (uint64_t at = 0; at <= BEGAN_NS >> MAX_LEVEL; at += N_COLUMNS) {
+		assert_int_equal(columns_fold(&thread, &calls, MAX_LEVEL, at, N_COLUMNS, columns), 0);
+		for (size_t i = 0; i < N_COLUMNS; i++)
+			n += columns[i].n;
+	}
+	assert_int_equal(n, N);
+	columns_drop(&thread);
+	free(items);
+	lane_calls_done(&calls);
+}
+
 /* The heaviest callee at each depth, though no single stack is the heaviest there. */
 static void the_path_follows_the_largest_share(void **state)
 {
@@ -157,6 +187,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(columns_of_each_width_are_those_of_the_samples),
+		cmocka_unit_test(few_samples_over_decades),
 		cmocka_unit_test(the_path_follows_the_largest_share),
 		cmocka_unit_test(many_stacks_keep_their_common_path),
 	};
