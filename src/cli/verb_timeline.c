@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -124,23 +125,52 @@ static int fail(int error, const char *path, char *sentence)
 	return cli_status(error);
 }
 
-/* Open it, or what it has by now. Returns an exit status. */
-static int read_recording(const char *path, sqlite3 **db, struct lanes **lanes, char *sentence)
+/* A recording that is read, and the file that it is in. */
+struct reading {
+	sqlite3 *db;
+	struct lanes *lanes; /* NULL: nothing is read */
+	struct stat file;
+};
+
+static void reading_done(struct reading *reading)
+{
+	lanes_close(reading->lanes);
+	sqlite3_close(reading->db);
+	*reading = (struct reading){ 0 };
+}
+
+/* Open it, or what it has by now. A failure leaves nothing behind: the next try reads all of it. Returns an exit status. */
+static int read_recording(const char *path, struct reading *reading, char *sentence)
 {
 	CLEANUP(sqlite3_closep) sqlite3 *newer = NULL;
-	int r = store_open_reader(path, &newer);
+	struct stat file = { 0 };
+	int r = stat(path, &file) < 0 ? -errno : 0;
 
+	if (reading->lanes && (file.st_ino != reading->file.st_ino || file.st_dev != reading->file.st_dev))
+		reading_done(reading); /* another recording has its name */
+	if (r >= 0)
+		r = store_open_reader(path, &newer);
 	if (r >= 0)
 		r = sql_attach(newer);
 	if (r >= 0)
-		r = *lanes ? lanes_refresh(*lanes, newer) : lanes_open(newer, lanes);
-	if (*lanes) {
-		sqlite3 *older = *db;
-
-		*db = TAKE(newer);
-		sqlite3_close(older);
+		r = reading->lanes ? lanes_refresh(reading->lanes, newer) : lanes_open(newer, &reading->lanes);
+	if (r < 0) {
+		reading_done(reading);
+		return fail(r, path, sentence);
 	}
-	return r < 0 ? fail(r, path, sentence) : EXIT_OK;
+	sqlite3_close(reading->db);
+	reading->db = TAKE(newer);
+	reading->file = file;
+	return EXIT_OK;
+}
+
+/* Whether what was read is still all that its path has. */
+static bool is_current(const char *path, const struct reading *reading)
+{
+	struct stat now;
+
+	return reading->lanes && !lanes_is_stale(reading->lanes) && stat(path, &now) == 0 &&
+	       now.st_ino == reading->file.st_ino && now.st_dev == reading->file.st_dev;
 }
 
 static int print(struct lanes *lanes, const struct lanes_query *query)
@@ -154,7 +184,7 @@ static int print(struct lanes *lanes, const struct lanes_query *query)
 
 /* ---- Requests ---- */
 
-static int answer(const char *path, sqlite3 **db, struct lanes **lanes, const char *line)
+static int answer(const char *path, struct reading *reading, const char *line)
 {
 	CLEANUP(freep) char *body = NULL;
 	char sentence[MAX_SENTENCE];
@@ -165,17 +195,17 @@ static int answer(const char *path, sqlite3 **db, struct lanes **lanes, const ch
 
 	if (lanes_query_parse(line, &query, sentence) < 0)
 		status = EXIT_USAGE;
-	else if (!*lanes || lanes_is_stale(*lanes))
-		status = read_recording(path, db, lanes, sentence);
+	else if (!is_current(path, reading))
+		status = read_recording(path, reading, sentence);
 	if (status == EXIT_OK) {
 		out = open_memstream(&body, &n);
-		if (!out || lanes_write(*lanes, &query, out) < 0 || fclose(out) != 0) {
+		if (!out || lanes_write(reading->lanes, &query, out) < 0 || fclose(out) != 0) {
 			snprintf(sentence, sizeof sentence, "not enough memory");
 			status = EXIT_FAILED;
 		}
 	}
 	if (status != EXIT_OK)
-		printf("bad %d %s\n", status, sentence);
+		printf("bad %d %.*s\n", status, (int)strcspn(sentence, "\n"), sentence); /* a path may have line ends */
 	else
 		printf("ok %zu\n", n);
 	if (status == EXIT_OK)
@@ -185,22 +215,20 @@ static int answer(const char *path, sqlite3 **db, struct lanes **lanes, const ch
 
 static int answer_requests(const char *path)
 {
-	CLEANUP(sqlite3_closep) sqlite3 *db = NULL;
-	CLEANUP(lanes_closep) struct lanes *lanes = NULL;
+	CLEANUP(reading_done) struct reading reading = { 0 };
 	char line[LANES_QUERY_BYTES + 2];
 	int status = EXIT_OK;
 
 	while (status == EXIT_OK && fgets(line, sizeof line, stdin)) {
 		line[strcspn(line, "\n")] = '\0';
-		status = answer(path, &db, &lanes, line);
+		status = answer(path, &reading, line);
 	}
 	return status;
 }
 
 static int run_timeline(int argc, char **argv)
 {
-	CLEANUP(sqlite3_closep) sqlite3 *db = NULL;
-	CLEANUP(lanes_closep) struct lanes *lanes = NULL;
+	CLEANUP(reading_done) struct reading reading = { 0 };
 	struct options options = { .query = { .pixels = LANES_DEFAULT_PIXELS, .depth = LANES_DEFAULT_DEPTH } };
 	char sentence[MAX_SENTENCE];
 	const char *path;
@@ -210,8 +238,8 @@ static int run_timeline(int argc, char **argv)
 	path = options.recording ?: cli_default_recording();
 	if (options.requests)
 		return answer_requests(path);
-	status = read_recording(path, &db, &lanes, sentence);
-	return status != EXIT_OK ? cli_fail(status, "%s", sentence) : print(lanes, &options.query);
+	status = read_recording(path, &reading, sentence);
+	return status != EXIT_OK ? cli_fail(status, "%s", sentence) : print(reading.lanes, &options.query);
 }
 
 const struct verb verb_timeline = {

@@ -219,6 +219,36 @@ class Following(t.Case):
                 self.assertEqual(0, asked.wait(20))
 
 
+    def test_a_recording_that_is_replaced(self):
+        """The one that stays for questions answers from the file that has the name, and survives one that cannot be read."""
+        t.need_perf()
+        with t.scratch(), t.fixture("demo.py") as target:
+            for name, length in (("a.db", 0.3), ("b.db", 0.6)):
+                probing("record", "--pid", target.pid, "-d", length, "-F", 499, "-o", name, check=t.OK)
+            first, second = ([rows_of(name, "SELECT count(*) " + SAMPLES)[0][0]] for name in ("a.db", "b.db"))
+            with open("text", "w") as file:
+                file.write("no recording")
+            with subprocess.Popen([t.BINARY, "timeline", "a.db", "--requests"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as asked:
+                def ask():
+                    asked.stdin.write(b"pixels=100\n")
+                    asked.stdin.flush()
+                    word, rest = asked.stdout.readline().split(b" ", 1)
+                    return [json.loads(asked.stdout.read(int(rest)))["samples"]] if word == b"ok" else rest.decode()
+
+                self.assertEqual(first, ask())
+                os.replace("b.db", "a.db")
+                self.assertEqual(second, ask())
+                os.rename("a.db", "b.db")
+                self.assertIn("a.db", ask())
+                os.rename("text", "a.db")
+                self.assertTrue(ask().startswith("65 "))
+                self.assertTrue(ask().startswith("65 "))
+                os.replace("b.db", "a.db")
+                self.assertEqual(second, ask())
+                asked.stdin.close()
+                self.assertEqual(0, asked.wait(20))
+
+
 class OfPrograms(test_rings.RingCase):
     def test_steps_and_spans(self):
         self.addCleanup(os.chdir, os.getcwd())
