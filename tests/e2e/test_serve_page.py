@@ -325,6 +325,12 @@ class Page(t.Case):
         self.assertEqual(413, self.page.run(asked))
         self.page.errors.clear()  # the browser's line about the status
 
+    def test_names_of_tables_that_are_patterns(self):
+        """A file of somebody else may have a table of any name."""
+        found = self.page.run("import('/serve/page/complete.js').then(({ suggestionsOf }) => suggestionsOf('FROM a(+.b WHERE x', 'x',"
+                              " new Map([['a(+.b', [{ column_name: 'xyzzy' }]], ['(a+)+.c', [{ column_name: 'xenon' }]]])).map(([word]) => word))")
+        self.assertEqual(["xyzzy"], found)
+
     # ---- All views ----
 
     def test_everybody_can_use_it(self):

@@ -13,7 +13,7 @@ const LINE = 19.5; // px: 13 px at 1.5, as style.css has it
 
 /* Tables, then columns of those that the text names, then words; each begins with the prefix. */
 export function suggestionsOf(text, prefix, catalogue) {
-	const named = [...catalogue].filter(([name]) => new RegExp(`(^|[^\\w.])${name.replace(".", "\\.")}($|[^\\w.])`).test(text));
+	const named = [...catalogue].filter(([name]) => new RegExp(`(^|[^\\w.])${name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}($|[^\\w.])`).test(text));
 	const columns = named.flatMap(([table, list]) => list.map((one) => [one.column_name, [table, one.unit, one.remarks].filter(Boolean).join(" · ")]));
 	const tables = [...catalogue.keys()].map((name) => [name, "table"]);
 	const all = [...columns, ...tables, ...WORDS.map((word) => [word, ""])];
