@@ -462,6 +462,19 @@ class InABrowser(t.Case):
         self.page.until("Number(/to ([\\d.]+) s/.exec(document.querySelector('.timeline .range').innerText)[1]) > %f" % (first + 1))
         self.assertEqual([], self.page.errors)
 
+    def test_a_view_that_is_left_changes_and_asks_nothing(self):
+        self.open("live.db")
+        for _ in range(3):  # while it asks, too
+            self.page.run("location.hash = '#view=flame&target=live.db&since=0.25&until=0.5'")
+            self.page.run("location.hash = '#view=timeline&target=live.db'")
+        self.page.run("location.hash = '#view=flame&target=live.db&since=0.25&until=0.5'")
+        time.sleep(1.5)
+        self.assertEqual("#view=flame&target=live.db&since=0.25&until=0.5", self.page.run("location.hash"))
+        self.page.fetched.clear()
+        time.sleep(3)
+        self.page.run("1")
+        self.assertEqual([], [url for url in self.page.fetched if "/apis/timeline" in url])
+
     def test_kernels(self):
         self.open("gpu.db")
         self.assertRegex(self.text(".names"), r"stream 7 · .*H100")

@@ -28,6 +28,7 @@ let lanes = [];
 const closed = new Set(), deepest = new Map(), known = new Set();
 const at = { since: 0, until: 1, top: 0, pattern: null, hovered: null, range: null };
 let frame = 0, pause = 0, rest = 0, live = 0;
+let isOpen = false; // another view is: the URL is not ours, and nothing is asked
 let asking = null, isBehind = false;
 let drag = null;
 
@@ -52,6 +53,8 @@ function look(since, until) {
 	at.since = Math.max(whole.begin_ns, Math.min(middle - length / 2, whole.end_ns - length));
 	at.until = at.since + length;
 	redraw();
+	if (!isOpen)
+		return;
 	clearTimeout(pause);
 	pause = setTimeout(askForPart, PAUSE_MS);
 	clearTimeout(rest);
@@ -208,7 +211,7 @@ async function follow() {
 		try {
 			const answer = await fetchAnswer({});
 
-			if (target !== state.target)
+			if (target !== state.target || !isOpen)
 				return;
 			whole = answer;
 			if (wasWhole) {
@@ -223,13 +226,20 @@ async function follow() {
 			fail(error);
 		}
 	}
-	if (whole && whole.live)
+	followLater();
+}
+
+/* Once, however many answers it was that asked for it. */
+function followLater() {
+	clearTimeout(live);
+	if (isOpen && whole && whole.live)
 		live = setTimeout(follow, LIVE_MS);
 }
 
 async function load() {
 	const target = state.target;
 
+	[pause, rest, live].forEach(clearTimeout);
 	if (asking)
 		asking.abort();
 	isBehind = false;
@@ -263,8 +273,7 @@ async function load() {
 	showHelp();
 	describe();
 	askForPart(true);
-	if (whole.live)
-		live = setTimeout(follow, LIVE_MS);
+	followLater();
 }
 
 /* ---- Drawing ---- */
@@ -285,7 +294,7 @@ function draw() {
 function resize() {
 	ui.canvas.style.height = `${ui.lanes.clientHeight}px`;
 	painter.resize();
-	if (whole)
+	if (whole && isOpen) /* a view that is left has no size */
 		look(at.since, at.until);
 }
 
@@ -644,16 +653,15 @@ function show(body, now, changed) {
 
 	if (!body.firstChild)
 		make(body);
+	isOpen = true;
 	state = now;
 	resize();
 	search();
-	clearTimeout(live);
 	if (!isSame) {
 		load();
 		return;
 	}
-	if (whole.live)
-		live = setTimeout(follow, LIVE_MS);
+	followLater();
 	const since = parseTime(now.since) ?? whole.begin_ns, until = parseTime(now.until) ?? whole.end_ns;
 
 	if (Math.abs(since - at.since) > span() / 2000 || Math.abs(until - at.until) > span() / 2000)
@@ -665,6 +673,7 @@ function show(body, now, changed) {
 }
 
 function hide() {
+	isOpen = false;
 	[pause, rest, live].forEach(clearTimeout);
 	if (asking)
 		asking.abort();
