@@ -142,8 +142,12 @@ class Lanes(t.Case):
         [shown] = [thread for thread in answer["threads"] if "rows" in thread]
         self.assertEqual(1, len(shown["rows"]))
         self.assertGreater(shown["depth"], 1)
-        # A microsecond is one call, as long as the view.
-        answer = timeline(self.path, "--since", 1, "--until", 1.000001, "--threads", tid, "--pixels", 500)
+        # A microsecond is one call, as long as the view. It is one with samples: a machine that is busy leaves gaps.
+        fine = timeline(self.path, "--since", "500ms", "--until", 1, "--threads", tid, "--depth", 1, "--pixels", 8192)
+        [shown] = [thread for thread in fine["threads"] if "rows" in thread]
+        first, n, _, _ = max(slices(shown["rows"][0]), key=lambda one: one[1])
+        at = (fine["first_ns"] + (first + n / 2) * fine["column_ns"]) / 1e9
+        answer = timeline(self.path, "--since", "%.9f" % at, "--until", "%.9f" % (at + 1e-6), "--threads", tid, "--pixels", 600)
         self.assertEqual(1, answer["column_ns"])
         [shown] = [thread for thread in answer["threads"] if "rows" in thread]
         self.assertLessEqual(len(slices(shown["rows"][0])), 2)
