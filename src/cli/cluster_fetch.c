@@ -111,14 +111,10 @@ static bool is_asked(const char *address, char *const *hosts, size_t n)
 	return false;
 }
 
-/* It speaks of itself without an address, and of hosts below it. Those that it was not asked for are refused, missing ones named. */
-static int take_document(struct cluster *cluster, const struct http_answer *answer, char *const *hosts, size_t n)
+/* A host without an address is the first one. -EBADMSG: one was not asked. */
+static int check_hosts(struct cluster *cluster, size_t first, char *const *hosts, size_t n)
 {
-	size_t first = cluster->n_hosts;
-	CLEANUP(freep) bool *is_there = calloc(n, sizeof *is_there);
-	int r = is_there ? cluster_read(cluster, answer->body, answer->n_body, NULL) : -ENOMEM;
-
-	for (size_t i = first; r >= 0 && i < cluster->n_hosts; i++) {
+	for (size_t i = first; i < cluster->n_hosts; i++) {
 		struct cluster_host *host = &cluster->hosts[i];
 
 		if (!host->address)
@@ -128,6 +124,23 @@ static int take_document(struct cluster *cluster, const struct http_answer *answ
 		if (!is_asked(host->address, hosts, n))
 			return -EBADMSG;
 	}
+	return 0;
+}
+
+/*
+ * It speaks of itself without an address, and of hosts below it. A document of one that it was not asked for is refused as a
+ * whole; missing ones are named.
+ */
+static int take_document(struct cluster *cluster, const struct http_answer *answer, char *const *hosts, size_t n)
+{
+	size_t first = cluster->n_hosts, first_rank = cluster->n_ranks;
+	CLEANUP(freep) bool *is_there = calloc(n, sizeof *is_there);
+	int r = is_there ? cluster_read(cluster, answer->body, answer->n_body, NULL) : -ENOMEM;
+
+	if (r >= 0)
+		r = check_hosts(cluster, first, hosts, n);
+	if (r < 0)
+		cluster_cut(cluster, first, first_rank);
 	for (size_t k = 0; r >= 0 && k < n; k++)
 		for (size_t i = first; i < cluster->n_hosts; i++)
 			is_there[k] |= strcmp(cluster->hosts[i].address, hosts[k]) == 0;

@@ -106,6 +106,14 @@ int cluster_add_rank(struct cluster *cluster, size_t host, pid_t pid, const stru
 	return 0;
 }
 
+void cluster_cut(struct cluster *cluster, size_t n_hosts, size_t n_ranks)
+{
+	while (cluster->n_ranks > n_ranks)
+		rank_done(&cluster->ranks[--cluster->n_ranks]);
+	while (cluster->n_hosts > n_hosts)
+		host_done(&cluster->hosts[--cluster->n_hosts]);
+}
+
 int cluster_add_thread(struct cluster_rank *rank, pid_t tid, char state)
 {
 	int r;

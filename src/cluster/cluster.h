@@ -105,6 +105,8 @@ int cluster_add_host(struct cluster *cluster, const char *name, const char *addr
 		     struct cluster_host **ret);
 int cluster_add_rank(struct cluster *cluster, size_t host, pid_t pid, const struct rank_identity *identity,
 		     struct cluster_rank **ret);
+/* cluster_cut - forget hosts and ranks behind the first ones, as they were before a document that is refused. */
+void cluster_cut(struct cluster *cluster, size_t n_hosts, size_t n_ranks);
 /* cluster_add_thread - a thread without frames. -ENOMEM, -E2BIG. */
 int cluster_add_thread(struct cluster_rank *rank, pid_t tid, char state);
 /* cluster_fail_rank - say why it was not read. @problem: copied. -ENOMEM. */
@@ -122,8 +124,8 @@ void cluster_sort(struct cluster *cluster);
  * cluster_read - add all hosts and ranks of a document, as cluster_write() makes it.
  * @text:    any bytes.
  * @address: the host as the user named it: the document must be of one host; NULL: this machine, or a file.
- * Errors: -EBADMSG no such document; -EPROTONOSUPPORT of another format; -E2BIG; -ENOMEM. Then *cluster may have some
- * of its ranks.
+ * Errors: -EBADMSG no such document; -EPROTONOSUPPORT of another format; -E2BIG; -ENOMEM. Then *cluster has none of its
+ * hosts and ranks.
  */
 int cluster_read(struct cluster *cluster, const char *text, size_t n_bytes, const char *address);
 

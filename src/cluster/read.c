@@ -269,6 +269,7 @@ static int read_host(struct cluster *cluster, const json_t *from, const char *ad
 int cluster_read(struct cluster *cluster, const char *text, size_t n_bytes, const char *address)
 {
 	CLEANUP(value_decrefp) json_t *document = NULL;
+	size_t n_hosts = cluster->n_hosts, n_ranks = cluster->n_ranks;
 	const json_t *hosts = NULL;
 	int64_t format;
 	int r = value_load(text, n_bytes, &document);
@@ -284,5 +285,7 @@ int cluster_read(struct cluster *cluster, const char *text, size_t n_bytes, cons
 		return -EBADMSG;
 	for (size_t i = 0; r >= 0 && i < json_array_size(hosts); i++)
 		r = read_host(cluster, json_array_get(hosts, i), address, value_text(document, "version"));
+	if (r < 0)
+		cluster_cut(cluster, n_hosts, n_ranks);
 	return r;
 }

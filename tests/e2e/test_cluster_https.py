@@ -2,12 +2,14 @@
 """probing serve --listen and probing cluster --hosts https://...: who is answered, what may be asked, and hosts that ask others."""
 import contextlib
 import http.client
+import http.server
 import json
 import os
 import ssl
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 import probing_test as t
@@ -39,6 +41,30 @@ def make_certificates(folder, names):
         file.write("a token of this test\n")
     os.chmod(at("token"), 0o600)
     os.chmod(at("node.key"), 0o600)
+
+
+@contextlib.contextmanager
+def answering(document):
+    """A host that answers each question with this document. Yields its address."""
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = json.dumps(document).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *arguments):
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield "http://127.0.0.1:%d" % server.server_port
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 class Https(t.Case):
@@ -99,6 +125,16 @@ class Https(t.Case):
                 with self.subTest(hosts=i, fan_out=fan_out):
                     found = {node["addr"]: node["status"] for node in self.nodes("--fan-out", fan_out, hosts=hosts)}
                     self.assertEqual({**{url: "running" for url in self.urls}, NOBODY: "unreachable"}, found)
+
+    def test_a_host_speaks_of_no_other(self):
+        """What it says of a host that it was not asked for is not shown, nor is the rest of that document."""
+        rank = {"rank": 7, "pid": 4, "status": "read", "job": JOB}
+        with answering({"probing_cluster": 1, "hosts": [{"host": "own", "ranks": [rank]},
+                                                        {"host": "forged", "address": "https://10.9.9.9:1", "ranks": [rank]}]}) as url:
+            for hosts in [url], [url, self.urls[0]]:
+                nodes = self.nodes("--fan-out", "1", hosts=hosts)
+                self.assertEqual(sorted(hosts), sorted(node["addr"] for node in nodes))
+                self.assertEqual(["its answer is no document of probing cluster"], [node["problem"] for node in nodes if node["addr"] == url])
 
     def test_rows_and_stacks_pass_through(self):
         rows = json.loads(self.ask("query", "--fan-out", "1", "-f", "json", "SELECT host, rank, rss_mb > 1 AS big, 'it''s' AS x FROM "

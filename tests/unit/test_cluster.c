@@ -244,6 +244,7 @@ static void foreign_documents_are_refused(void **state)
 		{ "{\"probing_cluster\":1,\"hosts\":{}}", -EBADMSG },
 		{ "{\"probing_cluster\":1,\"hosts\":[1]}", -EBADMSG },
 		{ DOCUMENT("{\"threads\":[{\"frames\":[7]}]}"), -EBADMSG },
+		{ "{\"probing_cluster\":1,\"hosts\":[{\"host\":\"a\",\"ranks\":[{\"rank\":0}]},1]}", -EBADMSG },
 	};
 
 	(void)state;
@@ -251,6 +252,8 @@ static void foreign_documents_are_refused(void **state)
 		struct cluster cluster = { 0 };
 
 		assert_int_equal(cluster_read(&cluster, cases[i].text, strlen(cases[i].text), NULL), cases[i].error);
+		assert_int_equal(cluster.n_hosts, 0); /* its caller names the host once, with the problem */
+		assert_int_equal(cluster.n_ranks, 0);
 		cluster_done(&cluster);
 	}
 }
