@@ -43,6 +43,11 @@ void cluster_options_done(struct cluster_options *options)
 
 /* ---- Names of hosts ---- */
 
+bool cluster_is_url(const char *host)
+{
+	return strncmp(host, "https://", 8) == 0 || strncmp(host, "http://", 7) == 0;
+}
+
 /* A name that ssh would take for an option is none. */
 static bool is_host(const char *name)
 {
@@ -54,10 +59,22 @@ static bool is_host(const char *name)
 	return true;
 }
 
+/* The token would go in the clear. A tunnel's end is on this machine. */
+static bool is_open(const char *host)
+{
+	struct http_place place;
+
+	return cluster_is_url(host) &&
+	       (http_place_parse(host, &place) < 0 || (!place.is_https && !http_place_is_local(&place)));
+}
+
 static void add_host(struct argp_state *state, struct cluster_options *options, const char *name)
 {
 	if (!is_host(name))
 		argp_error(state, "%s is no name of a host", name);
+	if (is_open(name))
+		argp_error(state, "%s is no address with https://, without which the token would go in the clear",
+			   name);
 	if (options->hosts.n >= CLUSTER_MAX_HOSTS)
 		argp_error(state, "more than %d hosts", CLUSTER_MAX_HOSTS);
 	for (size_t i = 0; i < options->hosts.n; i++)
@@ -96,12 +113,12 @@ static bool add_range(struct argp_state *state, struct cluster_options *options,
 	return true;
 }
 
-/* "node[01-03,7]", as Slurm has it: one list in brackets. */
+/* "node[01-03,7]", as Slurm has it: one list in brackets. With a colon they hold an IPv6 address, "https://[::1]:7070". */
 static void add_hosts(struct argp_state *state, struct cluster_options *options, char *item)
 {
 	char *open = strchr(item, '['), *close = open ? strchr(open, ']') : NULL, *range;
 
-	if (!open || !close) {
+	if (!open || !close || memchr(open, ':', (size_t)(close - open))) {
 		add_host(state, options, item);
 		return;
 	}
@@ -404,11 +421,6 @@ struct asking {
 	void *data;
 	int error;
 };
-
-bool cluster_is_url(const char *host)
-{
-	return strncmp(host, "https://", 8) == 0 || strncmp(host, "http://", 7) == 0;
-}
 
 static void add_secrets(struct words *words, const struct cluster_options *options)
 {

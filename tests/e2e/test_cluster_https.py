@@ -218,6 +218,10 @@ class Https(t.Case):
         with serving("--listen", "127.0.0.1:0", "--token-file", self.path("token")) as (_, url):
             self.assertTrue(url.startswith("http://127.0.0.1:"))
             self.assertEqual([self.rank.pid], [node["pid"] for node in self.nodes(hosts=[url])])
+        address = "http://[::1]:9"  # no list in brackets
+        self.assertEqual([address], [node["addr"] for node in self.nodes(hosts=[address])])
+        for url in "http://10.9.9.9:7070", "http://127.0.0.1.a:7070", "http://127.0.0.1@a:7070", "https://a:b@c":
+            self.assertIn("the token would go in the clear", self.ask("nodes", hosts=[url], check=t.USAGE).stderr)
 
 
 if __name__ == "__main__":
