@@ -37,6 +37,13 @@ def fail(sentence):
     sys.exit(FAILED)
 
 
+def as_code(text):
+    """Text in a line of Markdown, as it is: neither a backtick nor the end of a line in it ends the code."""
+    fence = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
+    space = " " if text[:1] == "`" or text[-1:] == "`" else ""
+    return fence + space + re.sub(r"\s", " ", text) + space + fence
+
+
 class Job:
     def __init__(self, options):
         self.options = options
@@ -93,7 +100,7 @@ class Job:
 
     def write_comment(self, result):
         text = "%s\n### probing: %s\n\n" % (MARKER % self.options.name, TITLES[result])
-        text += "`%s`, %d runs%s\n\n" % (" ".join(self.options.command), self.options.runs,
+        text += "%s, %d runs%s\n\n" % (as_code(" ".join(self.options.command)), self.options.runs,
                                         ", in turn with the base" if self.options.base else "")
         if result == "first":
             text += "There is no baseline to compare with. %s\n" % (

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """ci/: the regression check of a project, on a slowdown of a small program; and the templates, whose scripts run as a CI would run them."""
+import json
 import os
 import shutil
 import subprocess
@@ -77,6 +78,15 @@ class Script(CiCase):
         self.assertEqual("regressed", result)
         self.assertRegex(comment, r"in turn with the base")
 
+    def test_command_of_any_signs(self):
+        """A command is one line of code in the comment, whatever it contains; elsewhere in GitLab, a line "/close" is an order."""
+        words = ["true", "``; @everyone", "\n/close\n\r\n", "<b>`"]
+        self.run_command(sys.executable, os.path.join(CI, "regression.py"), "--store", "store", "--runs", "4", "--", *words)
+        with open("probing-ci/comment.md") as comment:
+            lines = comment.read().splitlines()
+        self.assertIn("``` true ``; @everyone  /close    <b>` ```, 4 runs", lines)
+        self.assertEqual([], [line for line in lines if line.startswith("/")])
+
     def test_mistakes(self):
         script = os.path.join(CI, "regression.py")
         for arguments, says in ((["--store", "s", "--runs", "3", "--", "true"], "--runs must be 4 or more"),
@@ -110,19 +120,21 @@ class Templates(CiCase):
         self.assertEqual([".probing-baseline", "outputs", "probing-ci"], sorted(os.listdir(".")))
 
     def test_comment(self):
-        """The first one is written, later ones replace it; gh is a script that keeps what it is asked."""
+        """The first one is written, later ones replace it, those of others stay; gh is a script that keeps what it is asked."""
+        p.need_program("jq")
         with open(os.path.join(CI, "action.yml")) as file:
             step, = (step for step in yaml().safe_load(file)["runs"]["steps"] if step.get("id") == "comment")
         os.mkdir("bin")
         with open("bin/gh", "w") as file:
-            file.write('#!/bin/sh\ncase "$*" in *--jq*) cat found ;; *) echo "$@" >>asked ;; esac\n')
+            file.write('#!/bin/sh\ncase "$*" in *--jq*) jq -r "$5" found ;; *) echo "$@" >>asked ;; esac\n')
         os.chmod("bin/gh", 0o755)
         os.mkdir("probing-ci")
         with open("probing-ci/comment.md", "w") as file:
             file.write("<!-- probing regression check: default -->\ntext\n")
-        for found in "", "7\n9\n":
+        own, marker = "github-actions[bot]", "<!-- probing regression check: default -->"
+        for found in [(5, "somebody", marker), (6, own, "text " + marker)], [(5, "somebody", marker), (7, own, marker), (9, own, marker)]:
             with open("found", "w") as file:
-                file.write(found)
+                json.dump([{"id": number, "user": {"login": login}, "body": body + "\ntext"} for number, login, body in found], file)
             self.run_command("bash", "-e", "-o", "pipefail", "-c", step["run"], PATH=os.path.abspath("bin") + ":" + os.environ["PATH"],
                              NUMBER="3", REPOSITORY="a/b")
         with open("asked") as asked:
