@@ -266,25 +266,37 @@ static int read_host(struct cluster *cluster, const json_t *from, const char *ad
 	return r;
 }
 
+static int read_hosts(struct cluster *cluster, const json_t *document, const char *address)
+{
+	const json_t *hosts = NULL;
+	int r = value_array(document, "hosts", CLUSTER_MAX_HOSTS, &hosts);
+
+	/* A host that is asked speaks of itself alone: it passes for no other one, and does not vanish. */
+	if (r >= 0 && address && json_array_size(hosts) != 1)
+		return -EBADMSG;
+	for (size_t i = 0; r >= 0 && i < json_array_size(hosts); i++)
+		r = read_host(cluster, json_array_get(hosts, i), address, value_text(document, "version"));
+	return r;
+}
+
 int cluster_read(struct cluster *cluster, const char *text, size_t n_bytes, const char *address)
 {
 	CLEANUP(value_decrefp) json_t *document = NULL;
 	size_t n_hosts = cluster->n_hosts, n_ranks = cluster->n_ranks;
-	const json_t *hosts = NULL;
 	int64_t format;
-	int r = value_load(text, n_bytes, &document);
+	int r = value_load(text, n_bytes, &document), ended;
 
 	if (r < 0)
 		return r;
 	format = value_number(document, "probing_cluster", 1, INT_MAX, 0);
 	if (format != CLUSTER_FORMAT)
 		return format == 0 ? -EBADMSG : -EPROTONOSUPPORT;
-	r = value_array(document, "hosts", CLUSTER_MAX_HOSTS, &hosts);
-	/* A host that is asked speaks of itself alone: it passes for no other one, and does not vanish. */
-	if (r >= 0 && address && json_array_size(hosts) != 1)
-		return -EBADMSG;
-	for (size_t i = 0; r >= 0 && i < json_array_size(hosts); i++)
-		r = read_host(cluster, json_array_get(hosts, i), address, value_text(document, "version"));
+	r = cluster_rows_begin(cluster);
+	if (r < 0)
+		return r;
+	r = read_hosts(cluster, document, address);
+	ended = cluster_rows_end(cluster, r < 0);
+	r = r < 0 ? r : ended;
 	if (r < 0)
 		cluster_cut(cluster, n_hosts, n_ranks);
 	return r;

@@ -287,10 +287,33 @@ static int keep_data(struct cluster_rank *rank, const json_t *data)
 	return rank->data ? 0 : -ENOMEM;
 }
 
+static int begin(struct cluster *cluster, const char *what)
+{
+	return execute(cluster->db, sqlite3_mprintf("SAVEPOINT %s", what));
+}
+
+static int end(struct cluster *cluster, const char *what, bool is_refused)
+{
+	int r = is_refused ? execute(cluster->db, sqlite3_mprintf("ROLLBACK TO %s", what)) : 0;
+	int released = execute(cluster->db, sqlite3_mprintf("RELEASE %s", what));
+
+	return r < 0 ? r : released;
+}
+
+int cluster_rows_begin(struct cluster *cluster)
+{
+	return cluster->db ? begin(cluster, "document") : 0;
+}
+
+int cluster_rows_end(struct cluster *cluster, bool is_refused)
+{
+	return cluster->db ? end(cluster, "document", is_refused) : 0;
+}
+
 int cluster_rows_read(struct cluster *cluster, struct cluster_rank *rank, const json_t *data)
 {
 	const json_t *tables = NULL;
-	int r;
+	int r, ended;
 
 	if (!data)
 		return 0;
@@ -298,16 +321,13 @@ int cluster_rows_read(struct cluster *cluster, struct cluster_rank *rank, const 
 		return keep_data(rank, data);
 	r = value_array(data, "tables", CLUSTER_MAX_TABLES, &tables);
 	if (r >= 0)
-		r = execute(cluster->db, sqlite3_mprintf("SAVEPOINT rank"));
+		r = begin(cluster, "rank");
 	if (r < 0)
 		return r;
 	for (size_t i = 0; r >= 0 && i < json_array_size(tables); i++)
 		r = read_table(cluster, rank, json_array_get(tables, i));
-	if (r < 0)
-		(void)execute(cluster->db, sqlite3_mprintf("ROLLBACK TO rank"));
-	if (execute(cluster->db, sqlite3_mprintf("RELEASE rank")) < 0 && r >= 0)
-		r = -EINVAL;
-	return r;
+	ended = end(cluster, "rank", r < 0);
+	return r < 0 ? r : ended;
 }
 
 int cluster_read_rows(struct cluster *cluster, struct cluster_rank *rank, const char *text, size_t n_bytes)

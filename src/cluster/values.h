@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct cluster;
@@ -25,5 +26,8 @@ int value_array(const json_t *object, const char *key, size_t max, const json_t 
 
 /* cluster_rows_read - the tables of a rank (rows.c); without cluster->db, rank->data keeps them. Errors: those of cluster_read_rows(). */
 int cluster_rows_read(struct cluster *cluster, struct cluster_rank *rank, const json_t *data);
+/* cluster_rows_begin, cluster_rows_end - around a document: if it is refused, the tables lose its rows. -ENOMEM, -EINVAL. */
+int cluster_rows_begin(struct cluster *cluster);
+int cluster_rows_end(struct cluster *cluster, bool is_refused);
 
 #endif

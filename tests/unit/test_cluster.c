@@ -315,6 +315,36 @@ static void a_column_may_be_called_rowid(void **state)
 	cluster_done(&cluster);
 }
 
+/* Also those of ranks that stand before what is wrong. */
+static void rows_of_a_refused_document_are_undone(void **state)
+{
+	static const char first[] =
+		"{\"probing_cluster\":1,\"hosts\":[{\"ranks\":["
+		"{\"rank\":0,\"status\":\"read\",\"data\":{\"tables\":[{\"schema\":\"main\",\"name\":\"t\","
+		"\"columns\":[[\"a\",\"INTEGER\"]],\"rows\":[[5]]}]}}]}]}";
+	static const char refused[] =
+		"{\"probing_cluster\":1,\"hosts\":[{\"ranks\":["
+		"{\"rank\":1,\"status\":\"read\",\"data\":{\"tables\":[{\"schema\":\"main\",\"name\":\"t\",\"columns\":"
+		"[[\"a\",\"INTEGER\"]],\"rows\":[[7]]},{\"schema\":\"other\",\"name\":\"t\",\"columns\":"
+		"[[\"a\",\"INTEGER\"]],\"rows\":[[7]]}]}},1]}]}";
+	struct cluster cluster = { 0 };
+	sqlite3_stmt *row;
+
+	(void)state;
+	assert_int_equal(sqlite3_open(":memory:", &cluster.db), SQLITE_OK);
+	read_document(&cluster, first);
+	assert_int_equal(cluster_read(&cluster, refused, strlen(refused), NULL), -EBADMSG);
+	assert_int_equal(cluster.n_ranks, 1);
+	assert_int_equal(sqlite3_prepare_v2(cluster.db, "SELECT group_concat(a) FROM t", -1, &row, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(row), SQLITE_ROW);
+	assert_string_equal(sqlite3_column_text(row, 0), "5");
+	sqlite3_finalize(row);
+	assert_int_not_equal(sqlite3_exec(cluster.db, "SELECT a FROM other.t", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_get_autocommit(cluster.db), 1);
+	sqlite3_close(cluster.db);
+	cluster_done(&cluster);
+}
+
 /* A host that makes up jobs does not fill the memory with their missing ranks. */
 static void missing_ranks_of_all_jobs_have_a_limit(void **state)
 {
@@ -641,6 +671,7 @@ int main(void)
 		cmocka_unit_test(numbers_out_of_range_are_unknown),
 		cmocka_unit_test(a_host_speaks_of_itself_alone),
 		cmocka_unit_test(a_column_may_be_called_rowid),
+		cmocka_unit_test(rows_of_a_refused_document_are_undone),
 		cmocka_unit_test(missing_ranks_of_all_jobs_have_a_limit),
 		cmocka_unit_test(of_many_classes_the_smallest_and_the_largest_are_shown),
 		cmocka_unit_test(jobs_have_a_limit),
