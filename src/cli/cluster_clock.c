@@ -69,16 +69,18 @@ static int answer_all(void)
 struct other {
 	pid_t pid;
 	FILE *to, *from;
+	int wait_status;
 };
 
 static void other_done(struct other *other)
 {
 	if (other->to)
-		fclose(other->to);
+		fclose(TAKE(other->to));
 	if (other->from)
-		fclose(other->from);
+		fclose(TAKE(other->from));
 	if (other->pid > 0)
-		waitpid(other->pid, NULL, 0);
+		waitpid(other->pid, &other->wait_status, 0);
+	other->pid = 0;
 }
 
 /* Its stderr is ours, and so is its process group: commands_run() ends both. */
@@ -135,6 +137,10 @@ static int ask(char **argv)
 		return cli_fail(EXIT_FAILED, "%s cannot be started: %s", argv[0], strerror(-r));
 	for (size_t i = 0; i < N_EXCHANGES && r >= 0; i++)
 		r = exchange(&other, &exchanges[i]);
+	other_done(&other);
+	/* Its own last line on stderr, which is ours, is the reason. */
+	if (r == -EPIPE && WIFEXITED(other.wait_status) && WEXITSTATUS(other.wait_status) != 0)
+		return EXIT_FAILED;
 	if (r == -EPIPE)
 		return cli_fail(EXIT_FAILED, "it does not answer with its time");
 	if (r < 0 || !clock_offset_of(exchanges, N_EXCHANGES, &offset))

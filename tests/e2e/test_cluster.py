@@ -478,6 +478,14 @@ class Hosts(t.Case):
         self.assertIn("Job 4003: 2 of 5 ranks read\nranks 2-4: missing", done.stdout)
         self.assertRegex(done.stdout, r"rank 2  \(pid \d+ on 4004\)\n      load_batch")
 
+    def test_a_recording_has_the_words_of_ssh(self):
+        with t.scratch():
+            with open("ssh", "w", encoding="utf-8") as file:
+                file.write(SSH)
+            os.chmod("ssh", 0o755)
+            done = t.probing("cluster", "record", "--hosts", "refused", "--ssh", os.path.abspath("ssh"), check=t.FAILED)
+        self.assertIn("host refused: Permission denied (publickey).\n", done.stderr)
+
     def test_brackets_and_a_pattern_that_no_shell_may_see(self):
         done, log = self.ask("400[3-4]", "--no-native", "it's \"$(x)\" ranks", check=None)
         self.assertEqual(["4003", "4004"], sorted(line.split(":")[0] for line in log.splitlines()))
