@@ -152,10 +152,19 @@ bool recording_obey(struct recording *recording)
 	return false;
 }
 
+static void answer_flushes(struct recording *recording, const char *answer)
+{
+	for (; recording->n_flushes_asked > 0; recording->n_flushes_asked--)
+		control_reply(&recording->control, "%s", answer);
+}
+
 void recording_answer_flush(struct recording *recording)
 {
-	if (recording->n_flushes_asked == 0 || !pipeline_is_written(recording->pipeline))
-		return;
-	for (; recording->n_flushes_asked > 0; recording->n_flushes_asked--)
-		control_reply(&recording->control, "ok flush");
+	if (recording->n_flushes_asked > 0 && pipeline_is_written(recording->pipeline))
+		answer_flushes(recording, "ok flush");
+}
+
+void recording_answer_last(struct recording *recording, int error)
+{
+	answer_flushes(recording, error < 0 ? "error the recording has failed" : "ok flush");
 }

@@ -20,5 +20,7 @@ bool recording_obey(struct recording *recording);
 
 /* Answer pending flush commands once the data are in the file. Call it before a flush of our own. */
 void recording_answer_flush(struct recording *recording);
+/* At the end, when all data are in the file; @error: negative: they are not. */
+void recording_answer_last(struct recording *recording, int error);
 
 #endif

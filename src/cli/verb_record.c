@@ -25,6 +25,7 @@
 #include "src/cli/record_metrics.h"
 #include "src/cli/record_options.h"
 #include "src/cli/record_ship.h"
+#include "src/cli/recording_control.h"
 #include "src/cli/recording_run.h"
 #include "src/cli/summary.h"
 #include "src/cli/target_errors.h"
@@ -245,6 +246,7 @@ static int finish(const struct record_options *options, struct recording *record
 	if (recording->error < 0)
 		r = recording->error;
 	r = pipeline_finish(recording->pipeline, counters, r);
+	recording_answer_last(recording, r);
 	pipeline_read_name_troubles(recording->pipeline, &summary.names);
 	pipeline_read_cfi_troubles(recording->pipeline, &summary.cfi);
 	summary.gpu_trouble = pipeline_gpu_trouble(recording->pipeline);

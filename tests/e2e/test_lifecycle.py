@@ -173,6 +173,14 @@ class Orders(t.Case):
         self.assertIn("'dance'", said)
         self.assertEqual(["out.db"], os.listdir("."))
 
+    def test_each_flush_is_answered(self):
+        """Also one that the end of the recording overtakes, as happens to a third of these."""
+        for _ in range(6):
+            with commanded("--", "sleep", "0.4") as (process, commands):
+                commands.say("flush\nflush\nstop\n")
+                process.communicate(timeout=WAIT_S)
+                self.assertEqual(["ok flush", "ok flush", "ok stop"], sorted(commands.reply.read().splitlines()))
+
     def test_a_fifo_of_the_users_stays(self):
         os.mkfifo("mine")
         with fixture("demo.py") as target, recorder("--pid", target.pid, "-o", "out.db", "--control", "mine") as process:
