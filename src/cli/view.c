@@ -259,7 +259,7 @@ static int fail_load(sqlite3 *db, const char *path, const struct view *view, int
 	if (error == -ENOTSUP)
 		return cli_fail(
 			EXIT_BAD_DATA,
-			"samples of %s have no steps, spans and modules of torch: an older probing recorded or exported it",
+			"samples of %s have no ranks, steps, spans and modules of torch: an older probing recorded or exported it",
 			path);
 	if (error == -EINVAL)
 		return cli_fail(EXIT_BAD_DATA,

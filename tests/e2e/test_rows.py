@@ -206,7 +206,9 @@ def helper(n):
         self.assertEqual({"load", "forward", "backward"}, set(by["phase"]) - {None})
         text = p.probing("report", "out.db", "--by", "phase", check=p.OK).stdout
         self.assertRegex(text, r"total %\s+total\s+phase\s+most self time in")
-        p.probing("report", os.path.join(p.ROOT, "fixtures", "recordings", "version_1.db"), "--by", "step", check=p.BAD_DATA)
+        for by in "step", "rank":
+            said = p.probing("report", os.path.join(p.ROOT, "fixtures", "recordings", "version_1.db"), "--by", by, check=p.BAD_DATA).stderr
+            self.assertIn("have no ranks, steps, spans", said)
 
     def test_slow_steps(self):
         host = self.begin()
