@@ -149,6 +149,9 @@ class Templates(CiCase):
         self.run_command("bash", "-e", "-o", "pipefail", "-c", "\n".join(job["script"]), **variables)
         self.assertEqual(["baseline.db"], os.listdir(".probing-baseline"))
         self.assertEqual(["probing-ci"], job["artifacts"]["paths"])
+        self.assertEqual(("$PROBING_CACHE", True), (job["cache"]["policy"], job["cache"]["unprotect"]))  # else a merge request finds no baseline
+        policies = [dict(job["variables"], **rule.get("variables", {}))["PROBING_CACHE"] for rule in job["rules"]]
+        self.assertEqual(["pull", "pull-push"], policies)
 
 
 if __name__ == "__main__":
