@@ -15,7 +15,7 @@
 #define PROBING_FLEET_NATIVE_H
 
 #include "base/util.h"
-#include "src/fleet/sha256.h"
+#include "src/fleet/hash.h"
 #include "src/fleet/tables.h"
 
 struct fleet_bytes {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* sha256.h - SHA-256 in one call, for ids made of contents. Private. Source: FIPS 180-4. */
-#ifndef PROBING_FLEET_SHA256_H
-#define PROBING_FLEET_SHA256_H
+/* hash.h - SHA-256 in one call, by libmd, for ids made of contents. Private. Source: FIPS 180-4; sha2(3bsd). */
+#ifndef PROBING_FLEET_HASH_H
+#define PROBING_FLEET_HASH_H
 
+#include <sha2.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -12,12 +13,19 @@ struct fleet_hash {
 	uint8_t bytes[16];
 };
 
-void sha256(const void *bytes, size_t n_bytes, uint8_t ret[32]);
+static inline void sha256(const void *bytes, size_t n_bytes, uint8_t ret[SHA256_DIGEST_LENGTH])
+{
+	SHA2_CTX context;
+
+	SHA256Init(&context);
+	SHA256Update(&context, bytes, n_bytes);
+	SHA256Final(ret, &context);
+}
 
 static inline struct fleet_hash fleet_hash(const void *bytes, size_t n_bytes)
 {
 	struct fleet_hash hash;
-	uint8_t all[32];
+	uint8_t all[SHA256_DIGEST_LENGTH];
 
 	sha256(bytes, n_bytes, all);
 	memcpy(hash.bytes, all, sizeof hash.bytes);
