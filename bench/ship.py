@@ -41,7 +41,7 @@ threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
 
 def run(*arguments, **more):
     return subprocess.run([BINARY, *map(str, arguments)], check=True, capture_output=True, text=True,
-                          env=dict(os.environ, PROBING_SHIP_PASSWORD=clickhouse.PASSWORD), **more)
+                          env=dict(os.environ, PROBING_FLEET_PASSWORD=clickhouse.PASSWORD), **more)
 
 
 def record(path, seconds, rate=1500):
@@ -128,7 +128,7 @@ def attack(server, path, state, database, seed):
         if statement.strip():
             server.query(statement, **settings)
     counts, chance = collections.Counter(), random.Random(seed)
-    environment = dict(os.environ, PROBING_SHIP_PASSWORD=clickhouse.PASSWORD)
+    environment = dict(os.environ, PROBING_FLEET_PASSWORD=clickhouse.PASSWORD)
     while True:
         process = subprocess.Popen([BINARY, "ship", path, "-q", "--rows", "200", *to], env=environment)
         try:

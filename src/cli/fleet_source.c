@@ -11,6 +11,7 @@
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/fleet_answer.h"
+#include "src/cli/fleet_secrets.h"
 #include "src/fleet/fleet.h"
 #include "src/http/http.h"
 
@@ -138,25 +139,6 @@ static int parse_address(const char *text, struct address *ret)
 	return EXIT_OK;
 }
 
-/* @ret: NULL: none; ended with http_forget(). Returns 0, or prints a message and returns an exit status. */
-static int read_password(const struct address *address, char **ret)
-{
-	const char *file = address->password_file ?: getenv("PROBING_FLEET_PASSWORD_FILE");
-	const char *password = getenv("PROBING_FLEET_PASSWORD");
-	int r;
-
-	*ret = NULL;
-	if (file && *file) {
-		r = http_read_secret(file, ret);
-		return r < 0 ? cli_fail(EXIT_NO_INPUT, "the password cannot be read from %s: %s", file, strerror(-r))
-			     : EXIT_OK;
-	}
-	if (!password)
-		return EXIT_OK;
-	*ret = strdup(password);
-	return *ret ? EXIT_OK : cli_fail(EXIT_FAILED, "not enough memory");
-}
-
 static int status_of(int error)
 {
 	switch (error) {
@@ -186,7 +168,7 @@ static int open_fleet(const struct address *address, bool partial, const char *p
 	const struct fleet_place_to_read place = { .base = address->base,
 						   .user = address->place.user[0] ? address->place.user : NULL,
 						   .password = password,
-						   .ca_file = address->ca_file,
+						   .ca_file = fleet_ca_file(address->ca_file),
 						   .database = address->place.path,
 						   .is_partial = partial };
 	int r = fleet_open(&place, ret);
@@ -271,7 +253,7 @@ int fleet_source_read(const char *text, const struct view *view, struct live_rec
 				view->by ? view->by : "labels");
 	status = parse_address(text, &address);
 	if (status == EXIT_OK)
-		status = read_password(&address, &password);
+		status = fleet_read_password(address.password_file, &password);
 	if (status == EXIT_OK)
 		status = join_where(view->where ?: address.where, view->gil, &where);
 	if (status != EXIT_OK)
@@ -305,7 +287,7 @@ int fleet_source_ask(const char *text, const char *sql, const struct sql_rules *
 
 	status = parse_address(text, &address);
 	if (status == EXIT_OK)
-		status = read_password(&address, &password);
+		status = fleet_read_password(address.password_file, &password);
 	if (status == EXIT_OK)
 		status = open_fleet(&address, address.partial, password, &fleet);
 	if (status != EXIT_OK)

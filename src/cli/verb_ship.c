@@ -10,12 +10,9 @@
 
 #include "base/util.h"
 #include "src/cli/cli.h"
+#include "src/cli/fleet_secrets.h"
 #include "src/fleet/fleet.h"
 #include "src/http/http.h"
-
-#define PASSWORD_VARIABLE "PROBING_SHIP_PASSWORD"
-#define PASSWORD_FILE_VARIABLE "PROBING_SHIP_PASSWORD_FILE"
-#define CA_FILE_VARIABLE "PROBING_SHIP_CA_FILE"
 
 enum {
 	OPTION_TO = 0x200,
@@ -75,11 +72,11 @@ static const struct argp_option option_list[] = {
 	{ "quiet", 'q', NULL, 0, "Print errors only", 0 },
 	{ NULL, 0, NULL, 0, "Connection:", 1 },
 	{ "password-file", OPTION_PASSWORD_FILE, "FILE", 0,
-	  "Read the password from the first line of FILE (default: $" PASSWORD_FILE_VARIABLE
-	  ", else the password in $" PASSWORD_VARIABLE ")",
+	  "Read the password from the first line of FILE (default: $" FLEET_PASSWORD_FILE_VARIABLE
+	  ", else the password in $" FLEET_PASSWORD_VARIABLE ")",
 	  1 },
 	{ "ca-file", OPTION_CA_FILE, "FILE", 0,
-	  "Trust the authorities in FILE (PEM; default: $" CA_FILE_VARIABLE ", else the system's)", 1 },
+	  "Trust the authorities in FILE (PEM; default: $" FLEET_CA_FILE_VARIABLE ", else the system's)", 1 },
 	{ "cert", OPTION_CERT, "FILE", 0, "Present the certificate in FILE (PEM)", 1 },
 	{ "key", OPTION_KEY, "FILE", 0, "Use the key in FILE with it (default: the one in the certificate's file)", 1 },
 	{ NULL, 0, NULL, 0, "Instead of sending:", 2 },
@@ -274,7 +271,7 @@ static const struct argp argp = {
 	       "  probing ship --init --to https://admin@ch.example/prod --keep 30\n"
 	       "  probing ship *.db --to https://prod_writer@ch.example/prod --job llm-7 --password-file ~/.ch\n"
 	       "  probing ship train.db --to http://127.0.0.1/prod --verify\n\n"
-	       "Passwords come from a file or from $" PASSWORD_VARIABLE
+	       "Passwords come from a file or from $" FLEET_PASSWORD_VARIABLE
 	       ", never from the command line. docs/fleet.md has the "
 	       "tables, sizes, and what is sent. Exit status: 65 the server's rows differ, or FILE is damaged; 66 no such file, or "
 	       "no tables; 74 a plan cannot be written; 77 user or password refused.",
@@ -282,30 +279,15 @@ static const struct argp argp = {
 
 /* ---- Passwords, names ---- */
 
-static int read_password(const char *file, char **ret)
-{
-	int r = http_read_secret(file, ret);
-
-	return r == 0 ? EXIT_OK : cli_fail(cli_status(r), "%s: no password in its first line: %s", file, strerror(-r));
-}
-
 static int read_passwords(struct options *options)
 {
-	const char *variable = getenv(PASSWORD_VARIABLE);
-	int status = EXIT_OK;
+	int status = fleet_read_password(options->password_file, &options->password);
 
-	if (!options->password_file && !variable)
-		options->password_file = getenv(PASSWORD_FILE_VARIABLE);
-	if (!options->ship.access.ca_file)
-		options->ship.access.ca_file = getenv(CA_FILE_VARIABLE);
-	if (options->password_file)
-		status = read_password(options->password_file, &options->password);
-	else if (variable)
-		options->password = strdup(variable);
+	options->ship.access.ca_file = fleet_ca_file(options->ship.access.ca_file);
 	if (status == EXIT_OK && options->writer_file)
-		status = read_password(options->writer_file, &options->writer_password);
+		status = fleet_read_password(options->writer_file, &options->writer_password);
 	if (status == EXIT_OK && options->reader_file)
-		status = read_password(options->reader_file, &options->reader_password);
+		status = fleet_read_password(options->reader_file, &options->reader_password);
 	options->ship.access.password = options->password;
 	options->init.writer_password = options->writer_password;
 	options->init.reader_password = options->reader_password;

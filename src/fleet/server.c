@@ -49,7 +49,7 @@ static int fail_address(struct fleet_server *server, int error)
 		return fail(
 			server, error,
 			"the address has a password in it, which other users see in the list of processes: put it into a "
-			"file and use --password-file, or into the variable PROBING_SHIP_PASSWORD");
+			"file and use --password-file, or into the variable PROBING_FLEET_PASSWORD");
 	return fail(server, error,
 		    "not an address of a database: write https://USER@HOST:PORT/DATABASE, where DATABASE consists of "
 		    "letters, digits and _");

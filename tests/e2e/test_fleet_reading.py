@@ -262,6 +262,9 @@ class Reading:
         with open("password", "w", encoding="ascii") as file:
             file.write(clickhouse.PASSWORD + "\n")
         self.assertEqual(self.folded("both.db"), self.folded(self.train + "&password-file=password"))
+        self.addCleanup(os.environ.pop, "PROBING_FLEET_PASSWORD_FILE", None)
+        os.environ.update(PROBING_FLEET_PASSWORD="wrong", PROBING_FLEET_PASSWORD_FILE="password")
+        self.assertEqual(self.folded("both.db"), self.folded(self.train))
         said = probing("report", self.train.replace("admin@", "admin:secret@"), check=t.USAGE).stderr
         self.assertIn("PROBING_FLEET_PASSWORD", said)
         self.assertNotIn("secret", said)
@@ -308,8 +311,6 @@ class Reading:
 
     def test_what_ship_sends_is_read_back(self):
         """The same picture, whatever filled the tables."""
-        os.environ["PROBING_SHIP_PASSWORD"] = clickhouse.PASSWORD
-        self.addCleanup(os.environ.pop, "PROBING_SHIP_PASSWORD")
         url = self.fleet.server.url("shipped")
         probing("ship", "--init", "--to", url, check=t.OK)
         for rank, name in enumerate(("a.db", "b.db")):

@@ -73,8 +73,8 @@ class ShipCase(t.Case):
     def setUp(self):
         super().setUp()
         self.database = "p" + self._testMethodName[len("test"):][:40]
-        self.addCleanup(os.environ.pop, "PROBING_SHIP_PASSWORD", None)
-        os.environ["PROBING_SHIP_PASSWORD"] = clickhouse.PASSWORD
+        self.addCleanup(os.environ.pop, "PROBING_FLEET_PASSWORD", None)
+        os.environ["PROBING_FLEET_PASSWORD"] = clickhouse.PASSWORD
         shutil.copy(recording(), "load.db")
 
     def to(self, port=None, user="admin"):
@@ -205,11 +205,17 @@ class Cases:
 
     def test_what_does_not_pass_is_one_sentence(self):
         self.assertSentence(self.ship("load.db", check=t.NO_INPUT).stderr, r"ship --init")
-        os.environ["PROBING_SHIP_PASSWORD"] = "wrong"
+        os.environ["PROBING_FLEET_PASSWORD"] = "wrong"
         self.assertSentence(self.ship("load.db", check=t.NOT_PERMITTED).stderr, r"refuses the user admin or the password")
         with open("password", "w") as file:
             file.write(clickhouse.PASSWORD + "\n")
         self.ship("--init", "--password-file", "password")
+        self.addCleanup(os.environ.pop, "PROBING_FLEET_PASSWORD_FILE", None)
+        os.environ["PROBING_FLEET_PASSWORD_FILE"] = "password"  # before the variable with the password, as in reading
+        self.ship("load.db", "-q")
+        os.environ["PROBING_FLEET_PASSWORD_FILE"] = "absent"
+        self.assertSentence(self.ship("load.db", check=t.NO_INPUT).stderr, "absent")
+        del os.environ["PROBING_FLEET_PASSWORD_FILE"]
         for url in ("http://me:secret@127.0.0.1/d", "127.0.0.1/d", "http://127.0.0.1/", "http://127.0.0.1/a`b"):
             done = probing("ship", "load.db", "--to", url, check=None)
             self.assertIn(done.returncode, (t.USAGE, t.NOT_PERMITTED), url)
