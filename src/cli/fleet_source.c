@@ -146,6 +146,7 @@ static int status_of(int error)
 		return EXIT_USAGE;
 	case -ENODATA:
 	case -EBADMSG:
+	case -EPROTO:
 	case -EPROTONOSUPPORT:
 		return EXIT_BAD_DATA;
 	default:

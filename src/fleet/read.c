@@ -14,18 +14,7 @@ enum {
 	MAX_ANSWER = 1 << 30,
 	TIMEOUT_MS = 600000,
 	MAX_JOBS = 10,
-	CODE_IN_TEXT = 6, /* of "Code: " */
-};
-
-/* Codes of ClickHouse's errors (src/Common/ErrorCodes.cpp). */
-enum {
-	UNKNOWN_TABLE = 60,
-	UNKNOWN_DATABASE = 81,
-	UNKNOWN_USER = 192,
-	WRONG_PASSWORD = 193,
-	REQUIRED_PASSWORD = 194,
-	ALL_CONNECTION_TRIES_FAILED = 279,
-	AUTHENTICATION_FAILED = 516,
+	ALL_CONNECTION_TRIES_FAILED = 279, /* an error's code, of src/Common/ErrorCodes.cpp */
 };
 
 int fleet_fail(struct fleet *fleet, int error, const char *format, ...)
@@ -50,81 +39,25 @@ const char *fleet_missing(const struct fleet *fleet)
 
 /* ---- Requests ---- */
 
-/* Of the header, which 18.16 lacks, or of the text. 0: the answer is not ClickHouse's. */
-static int code_of(struct fleet *fleet, const struct http_answer *answer)
+/* @question: without settings. */
+static int send(struct fleet *fleet, struct server_question question, const char *settings, struct http_answer *ret)
 {
-	const char *header = http_header(fleet->http, "X-ClickHouse-Exception-Code");
-	const char *text = strstr(answer->body, "Code: ");
-
-	return header ? atoi(header) : text ? atoi(text + CODE_IN_TEXT) : 0;
-}
-
-static int judge(struct fleet *fleet, const struct http_answer *answer)
-{
-	const char *base = fleet->place.base, *user = fleet->place.user ?: "default";
-	int n = (int)MIN(strcspn(answer->body, "\r\n"), (size_t)400), code;
-
-	if (answer->status == 200)
-		return 0;
-	code = code_of(fleet, answer);
-	switch (code) {
-	case 0:
-		return fleet_fail(fleet, -EREMOTEIO, "%s is no ClickHouse: it answers %d: %.*s", base, answer->status,
-				  n, answer->body);
-	case UNKNOWN_USER:
-	case WRONG_PASSWORD:
-	case REQUIRED_PASSWORD:
-	case AUTHENTICATION_FAILED:
-		return fleet_fail(
-			fleet, -EACCES,
-			"%s refuses the user %s or the password (code %d): name the user in the address, and put the "
-			"password into PROBING_FLEET_PASSWORD or a file (?password-file=FILE)",
-			base, user, code);
-	case UNKNOWN_TABLE:
-	case UNKNOWN_DATABASE:
-		return fleet_fail(fleet, -EREMOTEIO, "%s: %.*s (does the database %s have tables of probing?)", base, n,
-				  answer->body, fleet->place.database);
-	case ALL_CONNECTION_TRIES_FAILED:
-		return fleet_fail(
-			fleet, -EREMOTEIO,
-			"a shard does not answer, so the samples would not be complete; --partial shows those "
-			"of the others. %s says: %.*s",
-			base, n, answer->body);
-	default:
-		return fleet_fail(fleet, -EREMOTEIO, "%s: %.*s", base, n, answer->body);
-	}
-}
-
-static bool go_on(void *data)
-{
-	const struct fleet *fleet = data;
-
-	return !fleet->place.keep_going || fleet->place.keep_going(NULL);
-}
-
-static int send(struct fleet *fleet, const char *sql, size_t n_sql, const char *settings,
-		int (*take)(void *data, const void *bytes, size_t n_bytes), void *data, struct http_answer *ret)
-{
-	char url[FLEET_MAX_URL];
-	struct http_request request = { .method = "POST",
-					.url = url,
-					.body = sql,
-					.n_body = n_sql,
-					.max_answer = MAX_ANSWER,
-					.timeout_ms = TIMEOUT_MS,
-					.take = take,
-					.take_data = data };
+	struct fleet_server *server = &fleet->server;
+	char all[256];
 	int r;
 
-	/* The whole answer before its status: otherwise an error may follow a status of 200. */
-	snprintf(url, sizeof url, "%s/?wait_end_of_query=1&database=%s%s%s", fleet->place.base, fleet->place.database,
-		 settings, fleet->place.is_partial ? "&skip_unavailable_shards=1" : "");
-	r = http_send(fleet->http, &request, ret);
-	if (r < 0)
-		return fleet->error[0] && take
-			       ? r
-			       : fleet_fail(fleet, r, "%s: %s", fleet->place.base, http_error(fleet->http));
-	return judge(fleet, ret);
+	snprintf(all, sizeof all, "%s%s", settings, fleet->place.is_partial ? "&skip_unavailable_shards=1" : "");
+	question.settings = all[0] ? all + 1 : NULL;
+	question.with_database = true;
+	question.timeout_ms = TIMEOUT_MS;
+	r = server_send(server, &question, ret);
+	if (r < 0 && server->code == ALL_CONNECTION_TRIES_FAILED)
+		return fleet_fail(
+			fleet, r,
+			"a shard does not answer, so the samples would not be complete; --partial shows those "
+			"of the others. The server says: %s",
+			server->error);
+	return r < 0 ? fleet_fail(fleet, r, "%s", server->error) : 0;
 }
 
 int fleet_rows(struct fleet *fleet, const char *sql, struct row_cursor *ret)
@@ -137,7 +70,7 @@ int fleet_rows(struct fleet *fleet, const char *sql, struct row_cursor *ret)
 		whole = NULL;
 		return -ENOMEM;
 	}
-	r = send(fleet, whole, strlen(whole), "", NULL, NULL, &answer);
+	r = send(fleet, (struct server_question){ .sql = whole, .max_answer = MAX_ANSWER }, "", &answer);
 	if (r == 0)
 		*ret = row_cursor_of(answer.body, answer.n_body);
 	return r;
@@ -177,16 +110,35 @@ void fleet_drop(struct fleet_statement *statement)
 	free(statement->sql);
 }
 
-int fleet_ask(struct fleet *fleet, const char *sql, const char *format,
-	      int (*take)(void *data, const void *bytes, size_t n_bytes), void *data)
+struct taking {
+	int (*take)(void *data, const void *bytes, size_t n_bytes);
+	void *data;
+	int r; /* its first error, which is no error of the server */
+};
+
+static int take(void *data, const void *bytes, size_t n_bytes)
 {
+	struct taking *taking = data;
+
+	taking->r = taking->take(taking->data, bytes, n_bytes);
+	return taking->r;
+}
+
+int fleet_ask(struct fleet *fleet, const char *sql, const char *format,
+	      int (*take_answer)(void *data, const void *bytes, size_t n_bytes), void *data)
+{
+	struct taking taking = { .take = take_answer, .data = data };
+	const struct server_question question = { .sql = sql, .is_users = true, .take = take, .take_data = &taking };
 	char settings[128];
 	struct http_answer answer;
+	int r;
 
-	fleet->error[0] = '\0';
 	snprintf(settings, sizeof settings, "&default_format=%s%s", format,
 		 fleet->may_set_readonly ? "&readonly=1" : "");
-	return send(fleet, sql, strlen(sql), settings, take, data, &answer);
+	r = send(fleet, question, settings, &answer);
+	if (taking.r < 0)
+		fleet->error[0] = '\0';
+	return taking.r < 0 ? taking.r : r;
 }
 
 /* ---- Opening ---- */
@@ -204,38 +156,11 @@ static int read_rights(struct fleet *fleet)
 	return fleet_finish_rows(fleet, &rows);
 }
 
-static int read_version(struct fleet *fleet)
-{
-	CLEANUP(freep) char *version = NULL;
-	struct row_cursor rows;
-	int r;
-
-	r = fleet_rows(fleet, "SELECT version()", &rows);
-	if (r == 0)
-		r = row_cursor_text(&rows, &version);
-	if (r < 0)
-		return r;
-	r = fleet_parse_version(version, &fleet->dialect);
-	if (r == -EINVAL)
-		return fleet_fail(fleet, -EBADMSG, "%s is no ClickHouse: it does not say its version",
-				  fleet->place.base);
-	return r < 0 ? fleet_fail(fleet, r, "%s is ClickHouse %s: probing needs 18.16, or 20.8 and newer",
-				  fleet->place.base, version)
-		     : 0;
-}
-
-static int fail_open(struct fleet *fleet, int error)
-{
-	if (error == -EOPNOTSUPP)
-		return fleet_fail(fleet, error, "this probing was built without libcurl, which it needs for servers");
-	if (error == -ENOPKG)
-		return fleet_fail(fleet, error,
-				  "libcurl, which probing needs for servers, cannot be loaded: apt install libcurl4");
-	return fleet_fail(fleet, error, "%s", strerror(-error));
-}
-
 int fleet_open(const struct fleet_place_to_read *place, struct fleet **ret)
 {
+	const struct fleet_access access = { .password = place->password,
+					     .ca_file = place->ca_file,
+					     .keep_going = place->keep_going };
 	struct fleet *fleet = calloc(1, sizeof *fleet);
 	int r;
 
@@ -243,19 +168,12 @@ int fleet_open(const struct fleet_place_to_read *place, struct fleet **ret)
 		return -ENOMEM;
 	*ret = fleet;
 	fleet->place = *place;
-	if (!fleet_is_name(place->database))
-		return fleet_fail(fleet, -EINVAL, "a database is named by letters, digits and _");
-	r = http_open(&(struct http_options){ .user = place->user ?: "default",
-					      .password = place->password ?: "",
-					      .ca_file = place->ca_file,
-					      .timeout_ms = TIMEOUT_MS,
-					      .keep_going = go_on,
-					      .keep_going_data = fleet },
-		      &fleet->http);
+	r = server_open_at(&fleet->server, place->base, place->user, place->database, &access);
+	if (r == 0)
+		r = server_meet(&fleet->server);
 	if (r < 0)
-		return fail_open(fleet, r);
-	r = read_version(fleet);
-	return r < 0 ? r : read_rights(fleet);
+		return fleet_fail(fleet, r, "%s", fleet->server.error[0] ? fleet->server.error : strerror(-r));
+	return read_rights(fleet);
 }
 
 static void run_done(struct fleet_run *run)
@@ -280,7 +198,7 @@ void fleet_close(struct fleet *fleet)
 	free(fleet->runs);
 	free(fleet->job);
 	free(fleet->missing);
-	http_close(fleet->http);
+	server_close(&fleet->server);
 	free(fleet);
 }
 

@@ -48,8 +48,9 @@ struct fleet;
 /*
  * fleet_open - connect, and read the server's version.
  * @ret: set after a failure, too, for fleet_error(), unless that is -ENOMEM; ended with fleet_close().
- * Errors of all: those of http_open() and http_send(); -EACCES the server refuses the user; -EREMOTEIO another error of the
- * server; -EPROTONOSUPPORT its version; -EBADMSG its answer is damaged; -ENODATA nothing was selected, or rows are missing;
+ * Errors of all: those of http_open(); -EAGAIN what passes, as a lost connection; -EACCES the server refuses the user;
+ * -ENOENT it has no tables; -EPROTO it is no ClickHouse, or has other tables; -EREMOTEIO it refuses a user's statement;
+ * -EKEYREJECTED its certificate; -EMSGSIZE a longer answer than expected; -EPROTONOSUPPORT its version; -EBADMSG its answer is damaged; -ENODATA nothing was selected, or rows are missing;
  * -EINVAL a part of the selection is none; -ENOMEM.
  */
 int fleet_open(const struct fleet_place_to_read *place, struct fleet **ret);

@@ -333,7 +333,7 @@ int fleet_note_missing(struct fleet *fleet)
 		return r;
 	fprintf(statement.out,
 		/* A scalar subquery is Nullable in newer servers. */
-		fleet->dialect == FLEET_NEW
+		fleet->server.dialect == FLEET_NEW
 			? "SELECT assumeNotNull((SELECT uniqExact(shard_num) FROM system.clusters WHERE cluster = '%s')),"
 			  " assumeNotNull((SELECT count() FROM cluster('%s', system.one))),"
 			  " assumeNotNull((SELECT arrayStringConcat(arraySort(groupArray(concat(host_name, ':',"

@@ -6,10 +6,9 @@
 #include "base/id_map.h"
 #include "src/fleet/read.h"
 #include "src/fleet/row_cursor.h"
-#include "src/fleet/tables.h"
-#include "src/http/http.h"
+#include "src/fleet/server.h"
 
-enum { FLEET_MAX_ERROR = 1024, FLEET_MAX_URL = 2048 };
+enum { FLEET_MAX_ERROR = 1024 };
 
 /* A run; its texts are owned. */
 struct fleet_run {
@@ -22,8 +21,7 @@ struct fleet_run {
 
 struct fleet {
 	struct fleet_place_to_read place;
-	struct http *http;
-	enum fleet_dialect dialect;
+	struct fleet_server server;
 	bool may_set_readonly;  /* the user's profile does not say readonly already */
 	struct fleet_run *runs; /* in the order of time */
 	size_t n_runs, runs_allocated;

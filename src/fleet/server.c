@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MAX_ANSWER = 16 << 20, CODE_IN_TEXT = 6 /* of "Code: " */ };
+
 /* Codes of ClickHouse's errors (src/Common/ErrorCodes.cpp). */
 enum {
 	NO_SUCH_COLUMN = 16,
@@ -77,20 +79,18 @@ static int take_address(struct fleet_server *server, const char *url)
 static int fail_open(struct fleet_server *server, int error)
 {
 	if (error == -EOPNOTSUPP)
-		return fail(server, error, "this probing was built without libcurl, which ship needs");
+		return fail(server, error, "this probing was built without libcurl, which it needs for servers");
 	if (error == -ENOPKG)
-		return fail(server, error, "libcurl, which ship needs, cannot be loaded: apt install libcurl4");
+		return fail(server, error,
+			    "libcurl, which probing needs for servers, cannot be loaded: apt install libcurl4");
 	return fail(server, error, "%s", strerror(-error));
 }
 
-int server_open(struct fleet_server *server, const char *url, const struct fleet_access *access)
+/* The address is known. */
+static int prepare(struct fleet_server *server, const struct fleet_access *access)
 {
 	int r;
 
-	*server = (struct fleet_server){ 0 };
-	r = take_address(server, url);
-	if (r < 0)
-		return r;
 	server->password = strdup(access->password ? access->password : "");
 	if (!server->password)
 		return -ENOMEM;
@@ -103,6 +103,27 @@ int server_open(struct fleet_server *server, const char *url, const struct fleet
 					      .keep_going_data = access->keep_going_data },
 		      &server->http);
 	return r < 0 ? fail_open(server, r) : 0;
+}
+
+int server_open(struct fleet_server *server, const char *url, const struct fleet_access *access)
+{
+	int r;
+
+	*server = (struct fleet_server){ 0 };
+	r = take_address(server, url);
+	return r < 0 ? r : prepare(server, access);
+}
+
+int server_open_at(struct fleet_server *server, const char *base, const char *user, const char *database,
+		   const struct fleet_access *access)
+{
+	*server = (struct fleet_server){ 0 };
+	if (!fleet_is_name(database))
+		return fail(server, -EINVAL, "a database is named by letters, digits and _");
+	server->base = strdup(base);
+	server->database = strdup(database);
+	server->user = strdup(user ? user : "default");
+	return server->base && server->database && server->user ? prepare(server, access) : -ENOMEM;
 }
 
 void server_close(struct fleet_server *server)
@@ -128,7 +149,7 @@ static int code_of(struct fleet_server *server, const struct http_answer *answer
 	const char *header = http_header(server->http, "X-ClickHouse-Exception-Code");
 	const char *text = strstr(answer->body, "Code: ");
 
-	return header ? atoi(header) : text ? atoi(text + 6) : 0;
+	return header ? atoi(header) : text ? atoi(text + CODE_IN_TEXT) : 0;
 }
 
 /* The first line of the server's text, for a sentence. */
@@ -156,7 +177,8 @@ static int fail_for_good(struct fleet_server *server, const char *text)
 	case AUTHENTICATION_FAILED:
 		return fail(
 			server, -EACCES,
-			"%s refuses the user %s or the password (code %d): name them in the address and with --password-file",
+			"%s refuses the user %s or the password (code %d): name the user in the address, and put the "
+			"password into a file for --password-file (?password-file= in clickhouse://) or PROBING_FLEET_PASSWORD",
 			base, user, server->code);
 	case IP_NOT_ALLOWED:
 		return fail(server, -EACCES, "%s does not admit the user %s from this host (code %d)", base, user,
@@ -168,8 +190,8 @@ static int fail_for_good(struct fleet_server *server, const char *text)
 	case UNKNOWN_TABLE:
 	case UNKNOWN_DATABASE:
 		return fail(server, -ENOENT,
-			    "%s has no tables of probing in %s (code %d): create them with ship --init", base, database,
-			    server->code);
+			    "%s has no tables of probing in %s (code %d): create them with ship --init; %s", base,
+			    database, server->code, text);
 	case NO_SUCH_COLUMN:
 	case TYPE_MISMATCH:
 	case UNKNOWN_IDENTIFIER:
@@ -197,7 +219,7 @@ static int fail_status(struct fleet_server *server, int status, const char *text
 	return fail(server, -EPROTO, "%s is no ClickHouse: it answers %d: %s", server->base, status, text);
 }
 
-static int judge(struct fleet_server *server, const struct http_answer *answer)
+static int judge(struct fleet_server *server, const struct http_answer *answer, bool is_users)
 {
 	char text[512];
 	int r;
@@ -210,14 +232,16 @@ static int judge(struct fleet_server *server, const struct http_answer *answer)
 	if (server->code == 0)
 		return fail_status(server, answer->status, text);
 	r = fail_for_good(server, text);
+	if (is_users && r != -EACCES)
+		return fail(server, -EREMOTEIO, "%s: %s", server->base, text);
 	return r < 0 ? r : fail(server, -EAGAIN, "%s: %s", server->base, text);
 }
 
-/* A certificate or an address does not change by waiting. */
+/* A certificate, an address or the length of an answer does not change by waiting. */
 static int judge_network(struct fleet_server *server, int error)
 {
 	bool lasts = error == -EKEYREJECTED || error == -ENOKEY || error == -EINVAL || error == -ENOMEM ||
-		     error == -ECANCELED;
+		     error == -EMSGSIZE || error == -ECANCELED;
 
 	server->code = 0;
 	if (error == -EKEYREJECTED)
@@ -228,30 +252,36 @@ static int judge_network(struct fleet_server *server, int error)
 
 /* ---- Requests ---- */
 
-static int post(struct fleet_server *server, const char *url, const void *body, size_t n, bool is_once,
-		struct http_answer *ret)
+int server_send(struct fleet_server *server, const struct server_question *question, struct http_answer *ret)
 {
-	int r = http_send(server->http,
-			  &(struct http_request){ .method = "POST",
-						  .url = url,
-						  .body = body,
-						  .n_body = n,
-						  .is_once = is_once,
-						  .max_answer = 16 << 20 },
-			  ret);
+	const char *settings = question->settings;
+	char url[HTTP_MAX_URL];
+	struct http_request request = { .method = "POST",
+					.url = url,
+					.body = question->sql,
+					.n_body = strlen(question->sql),
+					.max_answer = question->max_answer ? question->max_answer : MAX_ANSWER,
+					.timeout_ms = question->timeout_ms,
+					.take = question->take,
+					.take_data = question->take_data };
+	int n, r;
 
-	return r < 0 ? judge_network(server, r) : judge(server, ret);
+	/* The whole answer before its status: otherwise an error may follow a status of 200. */
+	n = snprintf(url, sizeof url, "%s/?wait_end_of_query=1%s%s%s%s", server->base,
+		     question->with_database ? "&database=" : "", question->with_database ? server->database : "",
+		     settings ? "&" : "", settings ? settings : "");
+	if (n < 0 || (size_t)n >= sizeof url)
+		return fail(server, -ENAMETOOLONG, "%s: the address is too long", server->base);
+	r = http_send(server->http, &request, ret);
+	return r < 0 ? judge_network(server, r) : judge(server, ret, question->is_users);
 }
 
 int server_ask(struct fleet_server *server, const char *sql, const char *settings, bool with_database, const char **ret)
 {
+	const struct server_question question = { .sql = sql, .settings = settings, .with_database = with_database };
 	struct http_answer answer;
-	char url[HTTP_MAX_URL];
-	int r;
+	int r = server_send(server, &question, &answer);
 
-	snprintf(url, sizeof url, "%s/?wait_end_of_query=1%s%s%s%s", server->base, with_database ? "&database=" : "",
-		 with_database ? server->database : "", settings ? "&" : "", settings ? settings : "");
-	r = post(server, url, sql, strlen(sql), false, &answer);
 	if (r == 0 && ret)
 		*ret = answer.body;
 	return r;
@@ -321,10 +351,24 @@ static uint64_t written_rows(struct fleet_server *server)
 	return rows ? strtoull(rows + 16, NULL, 10) : UINT64_MAX;
 }
 
+/* @is_once: rows that must not arrive twice. */
+static int post(struct fleet_server *server, const char *url, const struct fleet_bytes *body, bool is_once)
+{
+	const struct http_request request = { .method = "POST",
+					      .url = url,
+					      .body = body->at,
+					      .n_body = body->n,
+					      .is_once = is_once,
+					      .max_answer = MAX_ANSWER };
+	struct http_answer answer;
+	int r = http_send(server->http, &request, &answer);
+
+	return r < 0 ? judge_network(server, r) : judge(server, &answer, false);
+}
+
 int server_insert(struct fleet_server *server, const struct native *native, const char *id, uint64_t *ret_rows)
 {
 	struct fleet_bytes body = { 0 };
-	struct http_answer answer;
 	char url[HTTP_MAX_URL];
 	int r = native_finish(native, &body);
 
@@ -333,7 +377,7 @@ int server_insert(struct fleet_server *server, const struct native *native, cons
 	if (r < 0)
 		fail(server, r, "a block for %s cannot be made: %s", native->table->name, strerror(-r));
 	else
-		r = post(server, url, body.at, body.n, id != NULL, &answer);
+		r = post(server, url, &body, id != NULL);
 	if (r == 0) {
 		server->n_sent += body.n;
 		if (ret_rows)

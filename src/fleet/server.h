@@ -28,6 +28,9 @@ struct fleet_server {
  * Errors: -EINVAL no such address, or no name of a database; -EPERM it has a password in it; those of http_open(). server->error has a sentence.
  */
 int server_open(struct fleet_server *server, const char *url, const struct fleet_access *access);
+/* The same of an address that was taken apart. @base: "http[s]://HOST:PORT"; @user: NULL: "default". */
+int server_open_at(struct fleet_server *server, const char *base, const char *user, const char *database,
+		   const struct fleet_access *access);
 void server_close(struct fleet_server *server);
 
 /* "HOST:PORT/DATABASE", which names the server in plans. */
@@ -35,6 +38,21 @@ void server_target(const struct fleet_server *server, char *to, size_t n_bytes);
 
 /* server_meet - ask for the version. */
 int server_meet(struct fleet_server *server);
+
+/* A statement, and what becomes of its answer. */
+struct server_question {
+	const char *sql;
+	const char *settings; /* for the URL, "a=1&b=2"; NULL: none */
+	bool with_database;   /* false where it may not exist yet */
+	bool is_users;        /* not of ours: an error of the server is its text alone, -EREMOTEIO */
+	size_t max_answer;    /* bytes; 0: 16 MiB */
+	unsigned timeout_ms;  /* 0: a minute */
+	int (*take)(void *data, const void *bytes, size_t n_bytes); /* as http_request.take */
+	void *take_data;
+};
+
+/* server_send - run a statement. @ret: borrowed until the next request. */
+int server_send(struct fleet_server *server, const struct server_question *question, struct http_answer *ret);
 
 /*
  * server_ask - run a statement, and get its answer.

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: MIT
 """probing ship against real servers: ClickHouse 18.16 and 26.7, on loopback, with faults on the way."""
 import collections
+import contextlib
+import http.server
 import os
 import random
 import re
 import shutil
 import signal
 import subprocess
+import threading
 import time
 import unittest
 
@@ -268,6 +271,42 @@ class Cases:
         self.assertIn("ADD COLUMN leaf", self.init().stdout)
         self.ship("load.db")
         self.assertExact()
+
+
+class NoServer(t.Case):
+    """What answers is no ClickHouse, or nobody."""
+
+    def setUp(self):
+        super().setUp()
+        t.need_perf()
+        shutil.copy(recording(), "load.db")
+
+    def answer(self, body):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):  # the name that the library calls
+                self.rfile.read(int(self.headers["Content-Length"]))
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                with contextlib.suppress(OSError):
+                    self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+        server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        return "127.0.0.1:%d/d" % server.server_port
+
+    def test_answers_of_others_end_it(self):
+        """Waiting does not shorten an answer."""
+        for body, sentence in ((b"x" * (17 << 20), "longer than expected"), (b"<html>", "is no ClickHouse")):
+            place = self.answer(body)
+            self.assertSentence(probing("ship", "load.db", "--to", "http://" + place, "--state", "state", check=None, timeout=20).stderr, sentence)
+            self.assertIn(sentence, probing("report", "clickhouse://" + place, check=None).stderr)
 
 
 class OldServer(Cases, ShipCase):
