@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* record_options.c - the options of probing record. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "src/cli/record_defaults.h"
 #include "src/cli/record_options.h"
 #include "src/cli/target_options.h"
+#include "src/http/http.h"
 
 enum {
 	MAX_HZ = 20000,
@@ -286,6 +288,19 @@ static void check_metrics_only(struct argp_state *state, const struct record_opt
 			"--metrics-only has no stacks to draw: leave --format out; probing report --timeline draws metrics");
 }
 
+/* Before a recording begins whose shipper would end at once, and before the address is printed. */
+static void check_to(struct argp_state *state, const char *url)
+{
+	struct http_place place;
+	int r = http_place_parse(url, &place);
+
+	if (r == -EPERM)
+		argp_error(state, "--to: the address has a password in it, which other users see in the list of "
+				  "processes: put it into a file that PROBING_FLEET_PASSWORD_FILE names");
+	if (r < 0 || !place.path[0])
+		argp_error(state, "--to has no address of a database: write https://USER@HOST:PORT/DATABASE");
+}
+
 static void check(struct argp_state *state, struct record_options *options)
 {
 	if (options->event_name && strcmp(options->event_name, "list") == 0)
@@ -297,6 +312,8 @@ static void check(struct argp_state *state, struct record_options *options)
 		target_options_check(state, options);
 	if (options->to && options->metrics_only)
 		argp_error(state, "--to sends samples, which --metrics-only does not take");
+	if (options->to)
+		check_to(state, options->to);
 	if (options->is_background)
 		check_background(state, options);
 	picture_choose(state, &options->picture, &options->path);

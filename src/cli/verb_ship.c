@@ -371,6 +371,7 @@ static int status_of(int error)
 	case -EKEYREJECTED:
 		return EXIT_NOT_PERMITTED;
 	case -EINVAL:
+	case -ENAMETOOLONG:
 		return EXIT_USAGE;
 	default:
 		return cli_status(error);

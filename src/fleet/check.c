@@ -46,7 +46,7 @@ static int open_plan(struct checked *checked, const char *url, const struct flee
 	int r = server_open(&checked->server, url, &options->access);
 
 	if (r < 0)
-		return fail(error, r, "%s: %s", url, checked->server.error);
+		return fail(error, r, "%s", checked->server.error); /* without the address: a password may be in it */
 	server_target(&checked->server, target, sizeof target);
 	r = plan_open(options->state, checked->feed.run.run, target, &checked->plan);
 	if (r == 0)

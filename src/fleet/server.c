@@ -49,12 +49,13 @@ static int fail_address(struct fleet_server *server, int error)
 {
 	if (error == -EPERM)
 		return fail(
-			server, error,
+			server, -EINVAL,
 			"the address has a password in it, which other users see in the list of processes: put it into a "
 			"file and use --password-file, or into the variable PROBING_FLEET_PASSWORD");
-	return fail(server, error,
-		    "not an address of a database: write https://USER@HOST:PORT/DATABASE, where DATABASE consists of "
-		    "letters, digits and _");
+	return fail(
+		server, error,
+		"--to has no address of a database: write https://USER@HOST:PORT/DATABASE, where DATABASE consists of "
+		"letters, digits and _");
 }
 
 static int take_address(struct fleet_server *server, const char *url)

@@ -25,7 +25,7 @@ struct fleet_server {
 
 /*
  * server_open - prepare to talk to http[s]://USER@HOST[:PORT]/DATABASE. Connects to nothing yet.
- * Errors: -EINVAL no such address, or no name of a database; -EPERM it has a password in it; those of http_open(). server->error has a sentence.
+ * Errors: -EINVAL no such address, or no name of a database, or it has a password in it; those of http_open(). server->error has a sentence.
  */
 int server_open(struct fleet_server *server, const char *url, const struct fleet_access *access);
 /* The same of an address that was taken apart. @base: "http[s]://HOST:PORT"; @user: NULL: "default". */

@@ -673,7 +673,7 @@ static int open_all(struct ship *ship, const char *const *paths, size_t n)
 		r = server_open(&ship->servers[i], options->access.urls[i], &options->access);
 		ship->n_servers++;
 		if (r < 0)
-			fail(ship, r, "%s: %s", options->access.urls[i], ship->servers[i].error);
+			fail(ship, r, "%s", ship->servers[i].error); /* without the address: a password may be in it */
 	}
 	return r;
 }

@@ -303,10 +303,21 @@ class NoServer(t.Case):
 
     def test_answers_of_others_end_it(self):
         """Waiting does not shorten an answer."""
+        if "without libcurl" in probing("ship", "x", "--to", "http://127.0.0.1/x").stderr:
+            self.skipTest("built without libcurl")
         for body, sentence in ((b"x" * (17 << 20), "longer than expected"), (b"<html>", "is no ClickHouse")):
             place = self.answer(body)
             self.assertSentence(probing("ship", "load.db", "--to", "http://" + place, "--state", "state", check=None, timeout=20).stderr, sentence)
             self.assertIn(sentence, probing("report", "clickhouse://" + place, check=None).stderr)
+
+    def test_passwords_in_addresses_are_not_repeated(self):
+        for url in ("http://me:secret@127.0.0.1/d", "me:secret@127.0.0.1/d", "http://me:secret@127.0.0.1/d?x"):
+            done = probing("ship", "load.db", "--to", url, "--state", "state", check=t.USAGE)
+            self.assertNotIn("secret", done.stderr, url)
+            done = probing("record", "-o", "new.db", "--to", url, "--", t.DEBIAN_PYTHON, "-c", "1", check=t.USAGE)
+            self.assertNotIn("secret", done.stderr, url)
+            self.assertFalse(os.path.exists("new.db"))
+
 
 
 class OldServer(Cases, ShipCase):
