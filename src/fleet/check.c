@@ -50,11 +50,13 @@ static int open_plan(struct checked *checked, const char *url, const struct flee
 	server_target(&checked->server, target, sizeof target);
 	r = plan_open(options->state, checked->feed.run.run, target, &checked->plan);
 	if (r == 0)
-		r = plan_job(checked->plan, options->job, &checked->job);
+		r = plan_job(checked->plan, NULL, &checked->job); /* who looks does not name the job */
 	if (r == -EBUSY)
 		return fail(error, r, "%s is being sent: try again when its probing ship has ended",
 			    checked->feed.path);
-	return r < 0 ? fail(error, r, "%s: %s", plan_path(checked->plan), strerror(-r)) : 0;
+	return r < 0 ? fail(error, r, "%s: its plan of shipments cannot be opened: %s", checked->feed.path,
+			    strerror(-r))
+		     : 0;
 }
 
 static int open_checked(struct checked *checked, const char *path, const struct fleet_options *options,

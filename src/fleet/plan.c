@@ -246,11 +246,11 @@ int plan_job(struct plan *plan, const char *given, char **ret)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *put = NULL, *row = NULL;
 	char *job;
-	int r = prepare(plan, "INSERT OR IGNORE INTO job VALUES (?1, ?2)", &put);
+	int r = given ? prepare(plan, "INSERT OR IGNORE INTO job VALUES (?1, ?2)", &put) : 0;
 
-	if (r == 0)
+	if (r == 0 && given)
 		r = store_errno(plan->db, sqlite3_bind_text(put, 2, given, -1, SQLITE_STATIC));
-	if (r == 0)
+	if (r == 0 && given)
 		r = step(plan, put);
 	if (r == 0)
 		r = prepare(plan, "SELECT job FROM job WHERE target = ?1", &row);
@@ -258,7 +258,7 @@ int plan_job(struct plan *plan, const char *given, char **ret)
 		r = step(plan, row);
 	if (r < 0)
 		return r;
-	job = strdup(r == 1 ? (const char *)sqlite3_column_text(row, 0) : given);
+	job = strdup(r == 1 ? (const char *)sqlite3_column_text(row, 0) : given ? given : "");
 	if (!job)
 		return -ENOMEM;
 	free(*ret);

@@ -58,7 +58,7 @@ int plan_each(struct plan *plan, int (*take)(void *data, const struct shipment *
 
 /*
  * plan_job - the job of all shipments to that target: the first one that was given. Rows are found again by it.
- * @given: for a plan without one.
+ * @given: for a plan without one, which keeps it; NULL: "", and nothing is written.
  * @ret: owned by the caller; the text that it points to before, or NULL, is freed.
  */
 int plan_job(struct plan *plan, const char *given, char **ret);

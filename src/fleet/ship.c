@@ -395,12 +395,36 @@ static int ask_lines(struct ship *ship, struct fleet_server *server, const char 
 	return r < 0 ? fail(ship, r, "%s", server->error) : 0;
 }
 
+/* Rows of shipments that nobody knows: of samples, or of totals, which may be sent without them. */
+static int refuse_strays(struct ship *ship, const struct recording *recording, int n_known)
+{
+	static const struct {
+		const char *table, *sum;
+	} places[] = { { "samples", "count()" }, { "totals", "sum(samples)" } };
+	uint64_t run = recording->feed.run.run, n_stray = 0;
+	char sql[512];
+	int r = 0;
+
+	for (size_t i = 0; i < N_ELEMENTS(places) && r == 0 && n_stray == 0; i++) {
+		snprintf(sql, sizeof sql, "SELECT %s FROM %s.%s_local WHERE run = %" PRIu64 " AND block > %d",
+			 places[i].sum, recording->server->database, places[i].table, run, n_known);
+		r = ask_number(ship, recording->server, sql, &n_stray);
+	}
+	if (r < 0 || n_stray == 0)
+		return r;
+	return fail(
+		ship, -EBADE,
+		"%s: the server has %" PRIu64
+		" samples of a shipment whose plan is lost: put the file %s back, or delete the rows of run %" PRIu64
+		" in samples_local, totals_local and shipments_local",
+		recording->feed.path, n_stray, plan_path(recording->plan), run);
+}
+
 /* A run that was sent from elsewhere, or whose plan is lost. */
 static int recover_plan(struct ship *ship, struct recording *recording)
 {
 	struct fleet_server *server = recording->server;
 	const char *lines = "";
-	uint64_t n_stray = 0;
 	char sql[512];
 	int n, r;
 
@@ -422,17 +446,7 @@ static int recover_plan(struct ship *ship, struct recording *recording)
 	}
 	if (n < 0 || r < 0)
 		return n < 0 ? n : r;
-	snprintf(sql, sizeof sql, "SELECT count() FROM %s.samples_local WHERE run = %" PRIu64 " AND block > %d",
-		 server->database, recording->feed.run.run, n);
-	r = ask_number(ship, server, sql, &n_stray);
-	if (r == 0 && n_stray > 0)
-		return fail(
-			ship, -EBADE,
-			"%s: the server has %" PRIu64
-			" samples of a shipment whose plan is lost: put the file %s back, or delete the rows of run %" PRIu64
-			" in samples_local, totals_local and shipments_local",
-			recording->feed.path, n_stray, plan_path(recording->plan), recording->feed.run.run);
-	return r;
+	return refuse_strays(ship, recording, n);
 }
 
 /* A range as shipments, one for each day of its samples: mostly one. */

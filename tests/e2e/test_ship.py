@@ -199,6 +199,25 @@ class Cases:
         self.assertRegex(self.ship("load.db").stderr, "0 samples sent")
         self.assertExact()
 
+    def test_looking_names_no_job(self):
+        self.init()
+        self.ship("load.db", "--status")
+        self.ship("load.db", "--job", "mine")
+        self.assertEqual([["mine"]], self.server.query("SELECT DISTINCT job FROM %s.samples" % self.database))
+        for action in ("--status", "--verify"):
+            done = probing("ship", "load.db", action, "--to", self.server.url(self.database), "--state", "/proc/none", check=None)
+            self.assertSentence(done.stderr, "plan of shipments cannot be opened")
+
+    def test_totals_without_their_plan_are_not_doubled(self):
+        """A shipper that was killed after the totals, and whose plan is lost."""
+        self.init()
+        self.ship("load.db", "--raw", "no", "-q")
+        shutil.rmtree("state")
+        self.server.query("DROP TABLE %s.shipments_local" % self.database)
+        self.init()
+        self.assertSentence(self.ship("load.db", "--raw", "no", check=t.BAD_DATA).stderr, "whose plan is lost")
+        self.assertEqual(samples_of("load.db"), self.arrived()[1])
+
     def test_totals_alone(self):
         self.init()
         self.ship("load.db", "--raw", "no")
