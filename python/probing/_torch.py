@@ -707,9 +707,11 @@ class Cuda(object):
 
     def end(self, pass_, output):
         """False: the module has not run on the GPU. @pass_: (event, seq, name, kind, began, now)"""
-        if isinstance(output, dict):
+        kind, tensor = type(output), self.trace.torch.Tensor  # isinstance() runs code of proxies
+        if issubclass(kind, dict):
             output = tuple(output.values())
-        if not any(getattr(one, "is_cuda", False) for one in (output if isinstance(output, (tuple, list)) else (output,))):
+        parts = output if issubclass(kind, (dict, tuple, list)) else (output,)
+        if not any(issubclass(type(one), tensor) and one.is_cuda for one in parts):
             self.events.give(pass_[0])
             return False
         event, seq, name, kind, began, now = pass_

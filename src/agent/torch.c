@@ -45,7 +45,7 @@ static struct {
 	int (*DictSet)(object *, object *, object *);
 	object *(*DictValues)(object *);
 	object *(*Type)(object *);
-	int (*IsInstance)(object *, object *);
+	int (*IsSubtype)(object *, object *);
 	int (*IsTrue)(object *);
 	double (*AsDouble)(object *);
 	const char *(*AsText)(object *, ssize_t *);
@@ -81,7 +81,7 @@ static const struct python_name functions[] = {
 	{ "PyDict_SetItem", &py.DictSet },
 	{ "PyDict_Values", &py.DictValues },
 	{ "PyObject_Type", &py.Type },
-	{ "PyObject_IsInstance", &py.IsInstance },
+	{ "PyType_IsSubtype", &py.IsSubtype },
 	{ "PyObject_IsTrue", &py.IsTrue },
 	{ "PyFloat_AsDouble", &py.AsDouble },
 	{ "PyUnicode_AsUTF8AndSize", &py.AsText },
@@ -731,6 +731,14 @@ static bool is_of(object *one, const object *type)
 	return its == type;
 }
 
+/* By its type alone: isinstance() asks for __class__, which runs code of proxies, and raises where what they stand for is dead. */
+static bool is_kind_of(object *one, object *type)
+{
+	OWNED its = py.Type(one);
+
+	return its == type || py.IsSubtype(its, type);
+}
+
 /* A node's way on, a new reference: NULL with no error: there is none. */
 static object *next_node(object *node, ssize_t at)
 {
@@ -738,7 +746,7 @@ static object *next_node(object *node, ssize_t at)
 	object *pair = nexts && at < py.TupleSize(nexts) ? py.TupleItem(nexts, at) : NULL;
 	object *next = pair ? py.TupleItem(pair, 0) : NULL;
 
-	return next ? keep(next) : NULL;
+	return next && next != py.none ? keep(next) : NULL; /* None: that input needs no gradient */
 }
 
 /* Of a module without modules in it: its last node is where it was in an earlier call, if the nodes have its types.
@@ -963,19 +971,13 @@ static bool find_ends(struct thread *thread, struct call *call, const struct obj
 
 /* ---- The forward pass ---- */
 
-/* Calls of the tensors in a value: 1, 0, negative: an exception. */
-static int is_tensor(object *one)
-{
-	return is_of(one, to.tensor) ? 1 : py.IsInstance(one, to.tensor);
-}
-
 static bool add_output(struct objects *nodes, const struct call *call, object *one)
 {
-	int is_one = is_tensor(one);
-	object *node = is_one > 0 ? py.Attribute(one, to.names.grad_fn) : NULL;
+	object *node;
 
-	if (is_one <= 0)
-		return is_one == 0;
+	if (!is_kind_of(one, to.tensor))
+		return true;
+	node = py.Attribute(one, to.names.grad_fn);
 	if (!node)
 		return false;
 	if (node != py.none && !objects_has(nodes, node) && !objects_has(&call->inputs, node))
@@ -987,19 +989,19 @@ static bool add_output(struct objects *nodes, const struct call *call, object *o
 /* A new reference to the output's parts: a tuple or list; NULL: it is none, or an exception. */
 static object *parts_of(object *output)
 {
-	if (py.IsInstance(output, py.tuple_type) > 0 || py.IsInstance(output, py.list_type) > 0)
+	if (is_kind_of(output, py.tuple_type) || is_kind_of(output, py.list_type))
 		return keep(output);
-	return py.IsInstance(output, py.dict_type) > 0 ? py.DictValues(output) : NULL;
+	return is_kind_of(output, py.dict_type) ? py.DictValues(output) : NULL;
 }
 
 static bool nodes_of(const struct call *call, object *output, struct objects *ret)
 {
-	int is_one = is_tensor(output);
-	OWNED parts = is_one == 0 ? parts_of(output) : NULL;
-	bool is_tuple = parts && py.IsInstance(parts, py.tuple_type) > 0, is_whole = true;
+	bool is_one = is_kind_of(output, to.tensor), is_whole = true;
+	OWNED parts = is_one ? NULL : parts_of(output);
+	bool is_tuple = parts && is_kind_of(parts, py.tuple_type);
 
-	if (is_one != 0)
-		return is_one > 0 && add_output(ret, call, output);
+	if (is_one)
+		return add_output(ret, call, output);
 	for (ssize_t i = 0; parts && is_whole && i < (is_tuple ? py.TupleSize(parts) : py.ListSize(parts)); i++) {
 		OWNED part = keep(is_tuple ? py.TupleItem(parts, i) : py.ListItem(parts, i));
 
@@ -1065,15 +1067,14 @@ static bool watch(struct thread *thread, struct call *call, object *output)
 
 static bool take_inputs(struct call *call, object *inputs)
 {
-	ssize_t n = py.IsInstance(inputs, py.tuple_type) > 0 ? py.TupleSize(inputs) : 0;
+	ssize_t n = is_kind_of(inputs, py.tuple_type) ? py.TupleSize(inputs) : 0;
 
 	for (ssize_t i = 0; i < n; i++) {
 		object *one = py.TupleItem(inputs, i), *node;
-		int is_one = is_tensor(one);
 
-		if (is_one == 0)
+		if (!is_kind_of(one, to.tensor))
 			continue;
-		node = is_one > 0 ? py.Attribute(one, to.names.grad_fn) : NULL;
+		node = py.Attribute(one, to.names.grad_fn);
 		if (!node || !objects_add(&call->inputs, node))
 			return false;
 	}

@@ -455,6 +455,39 @@ class Injected(TorchCase):
             self.assertEqual("0 False False\n", p.probing("eval", program.pid, hooks, check=p.OK).stdout)
 
 
+# kept(): how many nodes of Saves are still there.
+ODD = """
+import gc, time, weakref
+import torch, torch.nn as nn, torch.nn.functional as F
+import probing, probing._torch as ours
+probing.enable_torch_profiling('on')
+x, saved = torch.ones(2, 4), []
+class Big(object):
+    pass
+class Save(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.big = Big()
+        saved.append(weakref.ref(ctx.big))
+        return x * 2
+    @staticmethod
+    def backward(ctx, y):
+        return y * 2
+class Saves(nn.Module):
+    def forward(self, x):
+        return Save.apply(x)
+class Two(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Parameter(torch.ones(4, 4)), nn.Parameter(torch.ones(4, 4))
+    def forward(self, x):
+        return F.relu(F.linear(F.relu(F.linear(x, self.a)), self.b))
+def kept():
+    gc.collect()
+    return sum(one() is not None for one in saved)
+"""
+
+
 class Unharmed(TorchCase):
     def test_everything_computes_the_same(self):
         """Checkpoints, AMP, jit, DDP, hooks of others, pickles, inference, exceptions, retained graphs: bit by bit."""
@@ -497,6 +530,26 @@ class Unharmed(TorchCase):
                 "    print(len(modules._global_forward_hooks), len(modules._global_forward_pre_hooks), ours._trace.is_on)\n")
         done = self.run_python("-c", code, PROBING="1")
         self.assertEqual("0 0 False\n" * 2, done.stdout, done.stderr)
+
+    def odd(self, code):
+        """What a program with ODD says, whose tracing goes on."""
+        done = self.run_python("-c", ODD + code + "print(ours._trace.is_on)\n", PROBING="1")
+        said = done.stdout.splitlines()
+        self.assertEqual("True", said[-1:] and said[-1], done.stderr)
+        return said[:-1]
+
+    def test_a_module_is_frozen_whose_end_was_known(self):
+        """The way from its last node to its first one ends early, as nothing before needs a gradient any more."""
+        self.odd("model = nn.Sequential(nn.Linear(4, 4), Two())\nmodel(x).sum().backward()\n"
+                 "model[0].requires_grad_(False)\nmodel[1].a.requires_grad_(False)\nmodel(x).sum().backward()\n")
+
+    def test_arguments_that_are_proxies(self):
+        """isinstance() of a proxy runs code, and raises where its object is dead."""
+        self.assertEqual(["[]"], self.odd(
+            "import weakref\nasked = []\nclass Lazy(object):\n    @property\n    def __class__(self):\n        asked.append(1)\n"
+            "        return torch.Tensor\nclass Pass(nn.Module):\n    def forward(self, *what):\n        return what\n"
+            "dead = weakref.proxy(nn.Linear(1, 1))\nmodel = nn.Sequential()\nfor odd in dead, Lazy():\n    Pass()(x.clone(), odd)\n"
+            "print(asked)\n"))
 
     def test_it_is_switched_on_beside_a_thread_that_trains(self):
         """torch warns where somebody refers to a tensor that it ends, and would access it afterwards."""
