@@ -432,7 +432,7 @@ static object *take(object *self, object *arguments)
 
 /* ---- drop() ---- */
 
-static bool is_free_threaded(void)
+bool rows_is_free_threaded(void)
 {
 	return strstr(py.GetVersion(), "free-threading") != NULL;
 }
@@ -451,7 +451,7 @@ static object *drop(object *self, object *arguments)
 		(void)ring_remove(ring, folder); /* on failure a file that is left goes with retention */
 		close(folder);
 		n_bytes -= ring_file_bytes(ring);
-		if (!is_free_threaded())
+		if (!rows_is_free_threaded())
 			ring_close(ring);
 	}
 	pthread_mutex_unlock(&lock);

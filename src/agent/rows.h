@@ -34,6 +34,9 @@ void rows_append(struct rows_table *table, uint64_t time_ns, const struct ring_v
  */
 bool rows_number(void *number, struct ring_value *ret);
 
+/* Whether threads run the interpreter at once, and its lock is none. Once rows have been offered. */
+bool rows_is_free_threaded(void);
+
 /* In a forked child, which writes rows if its parent did, whether or not it has an agent: to rings of its own, each created
  * at its first row. */
 void rows_fork(void);

@@ -303,6 +303,7 @@ struct call {
 	struct known *known;
 	const object *module;                 /* of a pass that goes on; its caller owns it */
 	uint64_t began_ns, backward_began_ns; /* backward: 0: it does not go on */
+	uint64_t visited_ns;                  /* by the hook of that time */
 	int64_t seq, backward_seq;
 	object *event, *backward_event; /* owned; NULL: not on the GPU */
 	object *capsule;                /* of its hooks: not owned, there is a capsule as long as it has a reference */
@@ -487,18 +488,23 @@ struct thread {
 	struct map owners;                        /* node, owned: the innermost call whose output it made, owned */
 	struct objects *entries;                  /* by a call's index: nodes of its inputs */
 	uint32_t n_calls, n_entries, n_allocated; /* n_calls: that have returned */
-	object *dummy;                            /* owned */
+	uint32_t n_past; /* calls that have no entry any more: the first entry is of that index */
+	object *dummy;   /* owned */
+	struct thread *next;
 };
 
 static __thread struct thread *own;
+static struct thread *threads; /* all of them; with the lock */
 
+/* Nodes that are kept keep what they have saved for the backward pass. Calls that go on keep their numbers. */
 static void clear_graph(struct thread *thread)
 {
 	struct thread ended = *thread;
 
 	thread->owners = (struct map){ 0 };
 	thread->entries = NULL;
-	thread->n_calls = thread->n_entries = thread->n_allocated = 0;
+	thread->n_entries = thread->n_allocated = 0;
+	thread->n_calls = thread->n_past = thread->stack.n > 0 ? thread->n_calls : 0;
 	for (size_t i = 0; i < ended.owners.n_slots; i++)
 		if (ended.owners.slots[i].key) {
 			call_drop(ended.owners.slots[i].value);
@@ -526,6 +532,13 @@ static void end_thread(object *capsule)
 
 	if (own == thread)
 		own = NULL;
+	pthread_mutex_lock(&lock);
+	for (struct thread **at = &threads; *at; at = &(*at)->next)
+		if (*at == thread) {
+			*at = thread->next;
+			break;
+		}
+	pthread_mutex_unlock(&lock);
 	clear(thread);
 	forget(&thread->dummy);
 	free(thread->stack.items);
@@ -547,6 +560,10 @@ static struct thread *get_thread(void)
 		return NULL;
 	}
 	own = made;
+	pthread_mutex_lock(&lock);
+	made->next = threads;
+	threads = made;
+	pthread_mutex_unlock(&lock);
 	if (py.SetAttribute(to.local, to.names.state, capsule) < 0)
 		made = NULL; /* it ends with the capsule */
 	py.Forget(capsule);
@@ -555,14 +572,22 @@ static struct thread *get_thread(void)
 
 static struct objects *entry_of(struct thread *thread, uint32_t index)
 {
-	return index < thread->n_entries ? &thread->entries[index] : NULL;
+	uint32_t at = index - thread->n_past;
+
+	return index >= thread->n_past && at < thread->n_entries ? &thread->entries[at] : NULL;
 }
 
 /* Takes @nodes, also where there is no memory. */
 static bool put_entry(struct thread *thread, uint32_t index, struct objects *nodes)
 {
-	if (index >= thread->n_allocated) {
-		uint32_t n = (index + 32) * 2;
+	uint32_t at = index - thread->n_past;
+
+	if (index < thread->n_past) { /* the graph has been cleared since it returned */
+		objects_done(nodes);
+		return true;
+	}
+	if (at >= thread->n_allocated) {
+		uint32_t n = (at + 32) * 2;
 		struct objects *larger = realloc(thread->entries, n * sizeof *larger);
 
 		if (!larger) {
@@ -572,15 +597,9 @@ static bool put_entry(struct thread *thread, uint32_t index, struct objects *nod
 		thread->entries = larger;
 		thread->n_allocated = n;
 	}
-	while (thread->n_entries <= index)
+	while (thread->n_entries <= at)
 		thread->entries[thread->n_entries++] = (struct objects){ 0 };
-	objects_done(&thread->entries[index]);
-	/* What that ended may have cleared the graph. */
-	if (index >= thread->n_entries) {
-		objects_done(nodes);
-		return true;
-	}
-	thread->entries[index] = *nodes;
+	thread->entries[at] = *nodes;
 	*nodes = (struct objects){ 0 };
 	return true;
 }
@@ -598,6 +617,9 @@ static bool record(object **ret)
 
 static bool begin_backward(struct call *call, uint64_t now)
 {
+	if (call->visited_ns == now) /* of nested modules that pass all outputs on, n have 2^n ways */
+		return true;
+	call->visited_ns = now;
 	if (call->backward_began_ns == 0) {
 		call->backward_began_ns = now;
 		call->backward_seq = next_seq();
@@ -971,6 +993,8 @@ static bool find_ends(struct thread *thread, struct call *call, const struct obj
 
 /* ---- The forward pass ---- */
 
+enum { MAX_OWNERS = 1 << 14 }; /* of one outermost pass, which may last as long as the program */
+
 static bool add_output(struct objects *nodes, const struct call *call, object *one)
 {
 	object *node;
@@ -1005,7 +1029,7 @@ static bool nodes_of(const struct call *call, object *output, struct objects *re
 	for (ssize_t i = 0; parts && is_whole && i < (is_tuple ? py.TupleSize(parts) : py.ListSize(parts)); i++) {
 		OWNED part = keep(is_tuple ? py.TupleItem(parts, i) : py.ListItem(parts, i));
 
-		is_whole = add_output(ret, call, part);
+		is_whole = part && add_output(ret, call, part);
 	}
 	return is_whole && !py.Error();
 }
@@ -1019,6 +1043,8 @@ static bool hook_starts(struct thread *thread, struct call *call, const struct o
 		struct call *owner = map_get(&thread->owners, node);
 
 		if (!owner) {
+			if (thread->owners.n >= MAX_OWNERS)
+				clear_graph(thread);
 			if (!map_put(&thread->owners, node, call))
 				return false;
 			py.Keep(node);
@@ -1101,18 +1127,17 @@ static bool is_left_out(const struct known *known)
 /* 1: the pass that begins is traced; 0; negative: an exception. */
 static int takes(struct thread *thread, const struct known *known, bool has_grad)
 {
+	int is_alone = thread->stack.n > 0 && known->is_root
+			       ? truth(py.CallMethod(to.trace, to.names.is_outermost, NULL))
+			       : 0;
 	int is_taken = 1;
 	object *tracing;
 
-	if (thread->stack.n == 0) {
+	if (is_alone < 0)
+		return is_alone;
+	if (is_alone > 0 || thread->stack.n == 0) {
+		clear(thread); /* exceptions have left those on the stack */
 		is_taken = truth(py.CallMethod(to.trace, to.names.begin_outermost, has_grad ? py.yes : py.none, NULL));
-		if (is_taken > 0)
-			clear(thread);
-	} else if (known->is_root) {
-		is_taken = truth(py.CallMethod(to.trace, to.names.is_outermost, NULL));
-		if (is_taken > 0)
-			clear(thread); /* exceptions have left those on the stack */
-		is_taken = is_taken < 0 ? is_taken : 1;
 	}
 	if (is_taken <= 0)
 		return is_taken;
@@ -1195,6 +1220,8 @@ static struct call *take_call(struct thread *thread, const object *module)
 		return NULL;
 	while (stack->n > i)
 		call_drop(stack->items[--stack->n]);
+	if (stack->n < i) /* another thread has ended tracing meanwhile */
+		return NULL;
 	found = stack->items[--stack->n];
 	found->module = NULL;
 	return found;
@@ -1269,11 +1296,28 @@ static object *clear_thread(object *self, object *unused)
 	return none();
 }
 
+/* No hook will clear the threads' calls and graphs any more, nor free what their nodes have saved. Without the interpreter's
+ * lock the others may be using theirs. */
 static object *end(object *self, object *unused)
 {
+	struct thread *left;
+
 	(void)self;
 	(void)unused;
 	to.is_on = false;
+	if (own)
+		clear(own);
+	if (rows_is_free_threaded())
+		return none();
+	do {
+		pthread_mutex_lock(&lock);
+		left = threads;
+		while (left && left->stack.n == 0 && left->owners.n == 0)
+			left = left->next;
+		pthread_mutex_unlock(&lock);
+		if (left)
+			clear(left);
+	} while (left);
 	return none();
 }
 
@@ -1295,6 +1339,8 @@ static object *set_step(object *self, object *const *arguments, ssize_t n)
 		to.table = rows_table_of(arguments[0]);
 		replace(&to.append, keep(arguments[0]));
 	}
+	if (own) /* a pass around the whole training keeps no step's graph */
+		clear_graph(own);
 	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
 		if (!rows_number(arguments[1 + i], numbers[i]))
 			return NULL;

@@ -551,6 +551,32 @@ class Unharmed(TorchCase):
             "dead = weakref.proxy(nn.Linear(1, 1))\nmodel = nn.Sequential()\nfor odd in dead, Lazy():\n    Pass()(x.clone(), odd)\n"
             "print(asked)\n"))
 
+    def test_a_pass_around_the_training_keeps_no_graph(self):
+        """A module's forward() trains: what the graph of a step has saved ends with the step."""
+        self.assertEqual(["[0, 0, 0]"], self.odd(
+            "class Trainer(nn.Module):\n    def forward(self, x):\n        left = []\n"
+            "        for _ in range(3):\n            model(x).sum().backward()\n            optimizer.step()\n            left.append(kept())\n"
+            "        return left\nmodel = nn.Sequential(nn.Linear(4, 4), Saves())\n"
+            "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\nprint(Trainer()(x))\n"))
+
+    def test_tracing_that_ends_within_a_pass_keeps_no_graph(self):
+        """In a thread that lives on: no later pass of it clears what was there."""
+        self.assertEqual(["0"], self.odd(
+            "import threading\ninside, ended = threading.Event(), threading.Event()\ngo, rest = threading.Event(), threading.Event()\n"
+            "class Stops(nn.Module):\n    def forward(self, x):\n        inside.set()\n        go.wait(30)\n        return x\n"
+            "model = nn.Sequential(nn.Linear(4, 4), Saves(), Stops())\n"
+            "def run():\n    model(x)\n    ended.set()\n    rest.wait(30)\n"
+            "one = threading.Thread(target=run)\none.start()\ninside.wait(30)\nprobing.disable_torch_profiling()\ngo.set()\n"
+            "ended.wait(30)\nprint(kept())\nrest.set()\none.join()\nprobing.enable_torch_profiling('on')\n"))
+
+    def test_nested_modules_that_pass_all_outputs_on(self):
+        """Of n modules there are 2^n ways from the first one's output to the outer ones."""
+        self.assertEqual(["True"], self.odd(
+            "class Nest(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n        self.inner = Nest(n - 1) if n else None\n"
+            "    def forward(self, x):\n        y = self.inner(x) if self.inner else [x * 2]\n        return y + [y[-1] * 2]\n"
+            "began = time.perf_counter()\nsum(Nest(40)(x.requires_grad_())).sum().backward()\n"
+            "print(time.perf_counter() - began < 20)\n"))
+
     def test_it_is_switched_on_beside_a_thread_that_trains(self):
         """torch warns where somebody refers to a tensor that it ends, and would access it afterwards."""
         code = textwrap.dedent("""
