@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Times of torch's modules, optimizers and data loaders, as rows of the ring torch_trace: docs/torch.md.
 
-Global hooks of torch.nn.Module see each forward pass. They are the agent's (src/agent/torch.c); what is rare is here. The backward pass of a module begins when the gradient of its output
+Global hooks of torch.nn.Module see each forward pass. They are the agent's (src/agent/torch*.c); what is rare is here. The backward pass of a module begins when the gradient of its output
 is there (a hook before that node of the graph), and ends when the last of its nodes has run that leads to its input (a hook
 after that). Steps end with an optimizer's step. In a step that is not sampled the hooks are not registered.
 
@@ -228,7 +228,7 @@ class Trace(object):
         self.stop()
         while where is not None and where.tb_next is not None:
             where = where.tb_next
-        place = "src/agent/torch.c" if where is None else "%s:%d" % (
+        place = "src/agent/torch*.c" if where is None else "%s:%d" % (
             os.path.basename(where.tb_frame.f_code.co_filename), where.tb_lineno)
         _say("tracing of torch has stopped, the program continues: %s: %s (%s)" % (type(error).__name__, error, place))
 
@@ -239,7 +239,7 @@ class Trace(object):
     # -- hooks of modules --
 
     def make_hooks(self):
-        """The hooks of modules: the agent's (src/agent/torch.c), which set those of the graph's nodes."""
+        """The hooks of modules: the agent's (src/agent/torch*.c), which set those of the graph's nodes."""
         torch, known = self.torch, self.known
         is_grad_enabled, is_compiling = torch.is_grad_enabled, self.is_compiling
         self.agent = agent = builtins()
