@@ -326,6 +326,7 @@ class Trace(object):
 
     def name_one(self, module, name, kind, is_root):
         key, known = id(module), self.known
+        name, kind = (text.encode("utf-8", "backslashreplace").decode() for text in (name, kind))  # a lone surrogate is no text of a row
 
         def forget(ref):
             one = known.get(key)

@@ -12,13 +12,25 @@
 
 enum { MAX_OWNERS = 1 << 14 }; /* of one outermost pass, which may last as long as the program */
 
+/* A tensor's node, a new reference, or None. The class of a tensor may answer itself (__torch_function__): where it refuses,
+ * there is none. NULL: an exception. */
+static object *node_of(object *tensor)
+{
+	object *node = py.Attribute(tensor, traced.names.grad_fn);
+
+	if (node || is_of(tensor, traced.tensor) || !py.IsError(*py.exception))
+		return node;
+	py.ErrorClear();
+	return none();
+}
+
 static bool add_output(struct objects *nodes, const struct call *call, object *one)
 {
 	object *node;
 
 	if (!is_kind_of(one, traced.tensor))
 		return true;
-	node = py.Attribute(one, traced.names.grad_fn);
+	node = node_of(one);
 	if (!node)
 		return false;
 	if (node != py.none && !objects_has(nodes, node) && !objects_has(&call->inputs, node))
@@ -105,7 +117,7 @@ static bool take_inputs(struct call *call, object *inputs)
 
 		if (!is_kind_of(one, traced.tensor))
 			continue;
-		node = py.Attribute(one, traced.names.grad_fn);
+		node = node_of(one);
 		if (!node || !objects_add(&call->inputs, node))
 			return false;
 	}

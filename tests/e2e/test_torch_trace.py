@@ -551,6 +551,12 @@ class Unharmed(TorchCase):
             "dead = weakref.proxy(nn.Linear(1, 1))\nmodel = nn.Sequential()\nfor odd in dead, Lazy():\n    Pass()(x.clone(), odd)\n"
             "print(asked)\n"))
 
+    def test_a_tensor_that_refuses_and_a_name_that_is_no_text(self):
+        self.odd("class Refuses(torch.Tensor):\n    @classmethod\n    def __torch_function__(cls, function, types, args=(), kwargs=None):\n"
+                 "        if getattr(function, '__name__', '') == '__get__':\n            raise TypeError(str(function))\n"
+                 "        return super().__torch_function__(function, types, args, kwargs or {})\n"
+                 "nn.Linear(4, 4)(x.as_subclass(Refuses))\nmodel = nn.Sequential()\nmodel.add_module('\\ud800', nn.Linear(4, 4))\nmodel(x)\n")
+
     def test_a_pass_around_the_training_keeps_no_graph(self):
         """A module's forward() trains: what the graph of a step has saved ends with the step."""
         self.assertEqual(["[0, 0, 0]"], self.odd(
