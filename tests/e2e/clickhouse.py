@@ -2,7 +2,7 @@
 """ClickHouse for tests: the oldest and the newest version that users have, on loopback, with users and passwords.
 
 Old: Debian's clickhouse-server. New: the library in the npm package chdb, which contains the whole server.
-PROBING_CHDB names a folder in which somebody ran `npm install chdb@3.4.0`; the default is ~/.cache/probing/chdb.
+`scripts/readers chdb` installs it in PROBING_CHDB; the default is ~/.cache/probing/chdb.
 """
 
 import base64
@@ -178,7 +178,7 @@ class New(Server):
 
     @staticmethod
     def missing():
-        return None if LIBRARY.exists() else f"no {LIBRARY}: npm install --prefix {CHDB} chdb@3.4.0"
+        return None if LIBRARY.exists() else f"no {LIBRARY}: scripts/readers chdb"
 
     def command(self):
         if not (self.folder / "files" / "end").exists():
