@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum {
 	MAX_DEPTH = 8192,  /* of a stack */
@@ -133,14 +134,30 @@ static void forget_names(struct feed *feed)
 	feed->has_nameless = false;
 }
 
+/* Before the file is opened: one that is replaced in between is taken for another the next time, too. */
+static bool is_other_file(struct feed *feed)
+{
+	struct stat st;
+	bool is_other = stat(feed->path, &st) == 0 && (st.st_dev != feed->device || st.st_ino != feed->inode);
+
+	if (is_other) {
+		feed->device = st.st_dev;
+		feed->inode = st.st_ino;
+	}
+	return is_other;
+}
+
 int feed_begin(struct feed *feed)
 {
+	bool is_other = is_other_file(feed);
 	int r = store_open_reader(feed->path, &feed->db);
 
 	if (r < 0)
 		return r;
-	if (feed->has_nameless)
+	if (is_other || feed->has_nameless)
 		forget_names(feed);
+	if (is_other)
+		feed->n_ranks = 0;
 	r = load_run(feed);
 	if (r == 0)
 		r = prepare(feed);

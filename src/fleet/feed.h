@@ -6,10 +6,13 @@
  * 2. The id of a stack is a hash of the functions from its outermost frame to its innermost, that of a function a hash of
  *    its kind, role, name, file, line and module. All hosts agree on them without asking each other.
  * 3. A frame without a name yet is the function "libfoo.so+0x1234". The next pass looks again.
- * 4. The file is foreign: chains of parents and inlined functions have bounds, and references must resolve.
+ * 4. Another file at the path (compact, a new recording) has other ids: they are forgotten. feed.run says whose they are.
+ * 5. The file is foreign: chains of parents and inlined functions have bounds, and references must resolve.
  */
 #ifndef PROBING_FLEET_FEED_H
 #define PROBING_FLEET_FEED_H
+
+#include <sys/types.h>
 
 #include "base/id_map.h"
 #include "src/fleet/native.h"
@@ -54,7 +57,9 @@ struct feed_rank {
 
 struct feed {
 	const char *path; /* borrowed */
-	sqlite3 *db;      /* during a pass */
+	dev_t device;     /* of the file that the ids are of */
+	ino_t inode;
+	sqlite3 *db; /* during a pass */
 	sqlite3_stmt *stack, *frame;
 	sqlite3_stmt *rank; /* NULL: an older recording, which has none */
 	struct feed_run run;

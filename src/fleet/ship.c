@@ -587,8 +587,19 @@ static int introduce(struct ship *ship, struct recording *recording)
 	r = plan_job(recording->plan, recording->job ? recording->job : ship->options->job, &recording->job);
 	if (r < 0)
 		return fail_plan(ship, recording, r);
+	recording->run = recording->feed.run.run;
 	recording->is_first = true;
 	return r;
+}
+
+/* Another recording has the path now: what is left of the one before it is gone. */
+static void begin_anew(struct ship *ship, struct recording *recording)
+{
+	say(ship, "%s is another recording now: what was not sent of the one before it is lost", recording->feed.path);
+	plan_close(TAKE(recording->plan));
+	free(TAKE(recording->job));
+	interner_done(&recording->threads);
+	recording->is_run_sent = false;
 }
 
 /* All that can be sent by now. */
@@ -614,7 +625,7 @@ static int send_all(struct ship *ship, struct recording *recording)
 				    recording->feed.path, shipment.first, shipment.last, strerror(-r));
 		r = send_shipment(ship, recording, &shipment);
 		if (r < 0)
-			return r;
+			return ship->result->error[0] || r == -ECANCELED ? r : fail_plan(ship, recording, r);
 		recording->next_s = now_s() + ship->options->every_s;
 		if (!goes_on(ship))
 			return -ECANCELED;
@@ -641,6 +652,8 @@ static int pass(struct ship *ship, struct recording *recording)
 	r = feed_begin(&recording->feed);
 	if (r < 0)
 		return fail_source(ship, recording, r);
+	if (recording->plan && recording->run != recording->feed.run.run)
+		begin_anew(ship, recording);
 	if (!recording->plan)
 		r = introduce(ship, recording);
 	if (r == 0)

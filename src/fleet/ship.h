@@ -14,6 +14,7 @@ struct recording {
 	struct feed feed;
 	struct plan *plan;
 	struct fleet_server *server; /* borrowed */
+	uint64_t run;                /* that the plan is of */
 	char *job;
 	struct interner threads; /* rows of threads that were sent, as texts */
 	double sent_ended;       /* run.ended of the row that was sent */

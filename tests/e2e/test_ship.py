@@ -2,6 +2,7 @@
 """probing ship against real servers: ClickHouse 18.16 and 26.7, on loopback, with faults on the way."""
 import collections
 import contextlib
+import glob
 import http.server
 import os
 import random
@@ -262,6 +263,37 @@ class Cases:
         self.assertGreater(int(re.search(r"in (\d+) shipments", said)[1]), 1)
         os.rename("live.db", "load.db")
         self.assertExact()
+
+    def test_a_recording_that_takes_the_place_of_another(self):
+        """The other file has other stacks under the same ids, and samples of other numbers."""
+        self.init()
+        shutil.copy("load.db", "next.db")
+        with t.recorder("-o", "live.db", "--rate", 500, "--", t.DEBIAN_PYTHON, "-c", LOAD, 9, "leaf") as recorder:
+            t.wait_for_samples("live.db")
+            process = subprocess.Popen([t.BINARY, "ship", "live.db", "--every", "0.5s", *self.to()],
+                                       stderr=subprocess.PIPE, text=True)
+            try:
+                t.wait_until(lambda: self.number("SELECT count() FROM DB.samples") > 0, 20, "samples at the server")
+                os.kill(process.pid, signal.SIGSTOP)
+                recorder.wait(30)
+                for name in glob.glob("live.db-*"):
+                    os.unlink(name)
+                os.replace("next.db", "live.db")
+                os.kill(process.pid, signal.SIGCONT)
+                _, said = process.communicate(timeout=30)
+            finally:
+                process.kill()
+                process.wait()
+                process.stderr.close()
+        self.assertEqual(0, process.returncode, said)
+        self.assertIn("live.db is another recording now", said)
+        run = int(self.ship("load.db", "--status").stdout.splitlines()[1].split()[0], 16)
+        sql = "SELECT stack, sum(samples), sum(weight) FROM %%s.totals WHERE run = %d GROUP BY stack ORDER BY stack" % run
+        there = self.server.query(sql % self.database)
+        self.database += "_alone"
+        self.init()
+        self.ship("load.db", "-q")
+        self.assertEqual(self.server.query(sql % self.database), there)
 
     def test_record_sends_meanwhile(self):
         """record --to: the recorder ends at its time, also when no server answers; what is missing goes later."""
