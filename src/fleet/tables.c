@@ -18,7 +18,7 @@ static const struct fleet_column samples[] = {
 	{ "pid", "UInt32", NULL, ZSTD, NULL, "the process" },
 	{ "tid", "UInt32", NULL, ZSTD, NULL, "the thread" },
 	{ "cpu", "UInt16", NULL, ZSTD, NULL, "the CPU it ran on" },
-	{ "time", "DateTime64(3, 'UTC')", "DateTime", "DoubleDelta, ZSTD(1)", NULL,
+	{ "time", "DateTime64(3, 'UTC')", "DateTime('UTC')", "DoubleDelta, ZSTD(1)", NULL,
 	  "of the sample, UTC; of a wait: when the thread left the CPU. 18.16: whole seconds" },
 	{ "ms", "", "UInt16", NULL, NULL, "18.16: milliseconds of time" },
 	{ "number", "UInt16", NULL, ZSTD, NULL, "of samples of a thread in the same millisecond, from 0" },
@@ -35,7 +35,7 @@ static const struct fleet_column samples[] = {
 
 static const struct fleet_column totals[] = {
 	{ "job", "LowCardinality(String)", "String", NULL, "String", "the job" },
-	{ "minute", "DateTime('UTC')", "DateTime", ZSTD, NULL, "beginning of the minute, UTC" },
+	{ "minute", "DateTime('UTC')", NULL, ZSTD, NULL, "beginning of the minute, UTC" },
 	{ "run", "UInt64", NULL, ZSTD, NULL, "the recording: runs.run" },
 	{ "rank", "Int32", NULL, ZSTD, NULL, "of the process in its job; -1: unknown" },
 	{ "stack", "UInt64", NULL, ZSTD, NULL, "functions of the stack: stacks.stack; 0: none" },
@@ -84,8 +84,8 @@ static const struct fleet_column runs[] = {
 	{ "probing", "String", NULL, NULL, NULL, "version that recorded" },
 	{ "hz", "Float64", NULL, NULL, NULL, "samples a second and thread; 0: by period" },
 	{ "cpus", "UInt32", NULL, NULL, NULL, "online CPUs" },
-	{ "started", "DateTime('UTC')", "DateTime", NULL, NULL, "UTC" },
-	{ "ended", "DateTime('UTC')", "DateTime", NULL, NULL, "1970: not known to have ended" },
+	{ "started", "DateTime('UTC')", NULL, NULL, NULL, "UTC" },
+	{ "ended", "DateTime('UTC')", NULL, NULL, NULL, "1970: not known to have ended" },
 	{ "version", "UInt64", NULL, NULL, NULL, "when this row was sent, ns since 1970: the last one counts" },
 };
 
@@ -96,7 +96,7 @@ static const struct fleet_column threads[] = {
 	{ "rank", "Int32", NULL, NULL, NULL, "of the process in its job; -1: unknown" },
 	{ "name", "String", NULL, NULL, NULL, "Python's name of the thread, or the system's" },
 	{ "process", "String", NULL, NULL, NULL, "name of the process" },
-	{ "started", "DateTime('UTC')", "DateTime", NULL, NULL, "of the recording, UTC" },
+	{ "started", "DateTime('UTC')", NULL, NULL, NULL, "of the recording, UTC" },
 	{ "version", "UInt64", NULL, NULL, NULL, "when this row was sent, ns since 1970: the last one counts" },
 };
 
@@ -111,7 +111,7 @@ static const struct fleet_column shipments[] = {
 	{ "weight", "UInt64", NULL, NULL, NULL, "sum of their weights" },
 	{ "totals", "UInt32", NULL, NULL, NULL, "rows of it in totals" },
 	{ "raw", "UInt8", NULL, NULL, NULL, "1: the samples themselves were sent, too" },
-	{ "sent", "DateTime('UTC')", "DateTime", NULL, NULL, "when it was complete, UTC" },
+	{ "sent", "DateTime('UTC')", NULL, NULL, NULL, "when it was complete, UTC" },
 };
 
 #define COLUMNS(array) .columns = (array), .n_columns = N_ELEMENTS(array)

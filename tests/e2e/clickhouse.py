@@ -40,7 +40,7 @@ CONFIG = """<?xml version="1.0"?>
   <mark_cache_size>67108864</mark_cache_size>
   <uncompressed_cache_size>0</uncompressed_cache_size>
   <max_concurrent_queries>50</max_concurrent_queries>
-  <timezone>UTC</timezone>
+  <timezone>Asia/Tokyo</timezone>
   <remote_servers><probing><shard><replica>
     <host>127.0.0.1</host><port>{tcp}</port><user>admin</user><password>{password}</password>
   </replica></shard></probing></remote_servers>

@@ -219,6 +219,16 @@ class Cases:
         self.assertSentence(self.ship("load.db", "--raw", "no", check=t.BAD_DATA).stderr, "whose plan is lost")
         self.assertEqual(samples_of("load.db"), self.arrived()[1])
 
+    def test_days_are_of_utc(self):
+        """The server's are not: a block would fall apart at its midnight, and could arrive in half."""
+        self.init()
+        self.ship("load.db", "-q")
+        for table, time_of in (("samples", "time"), ("totals", "minute")):
+            self.assertEqual([["1"]], self.server.query("SELECT min(toString(%s) = toString(%s, 'UTC')) FROM %s.%s" % (
+                time_of, time_of, self.database, table)))
+        self.assertEqual(0, self.number("SELECT count() FROM system.columns WHERE database = 'DB' AND table LIKE '%_local'"
+                                        " AND type LIKE 'DateTime%' AND type NOT LIKE '%UTC%'"))
+
     def test_totals_alone(self):
         self.init()
         self.ship("load.db", "--raw", "no")

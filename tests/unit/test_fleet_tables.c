@@ -32,7 +32,7 @@ static void versions_choose_a_dialect(void **state)
 
 static void the_old_server_gets_no_new_words(void **state)
 {
-	static const char *const words[] = { "CODEC", "LowCardinality", "DateTime64", "TTL", "UTC", "deduplication" };
+	static const char *const words[] = { "CODEC", "LowCardinality", "DateTime64", "TTL", "deduplication" };
 
 	(void)state;
 	for (int table = 0; table < FLEET_N_TABLES; table++) {
