@@ -69,7 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 	static _Alignas(8) uint8_t contents[RING_BYTES];
 	const struct perf_event_header *record;
 	struct merge merge;
-	struct ring ring;
+	struct perf_ring ring;
 	size_t start, n;
 
 	if (n_bytes < 2)
@@ -81,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 	for (size_t i = 0; i < n; i++)
 		contents[(start + i) % RING_BYTES] = data[2 + i];
 
-	ring_init(&ring, &control, contents, RING_BYTES);
+	perf_ring_init(&ring, &control, contents, RING_BYTES);
 	ring.position = ring.head = start;
 	control.data_tail = start;
 	control.data_head = start + n;

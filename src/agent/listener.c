@@ -820,7 +820,7 @@ static int leave_clients(void)
 }
 
 /* The last word: by now the agent can be started again, and all that is shared is that start's. */
-static void say_bye(int fd)
+static void send_bye(int fd)
 {
 	const struct message bye = { .kind = MESSAGE_BYE };
 	char bytes[PROTOCOL_HEADER_BYTES];
@@ -853,7 +853,7 @@ static void *serve(void *unused)
 	__atomic_store_n(&agent.listener, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&agent.status, AGENT_OFF, __ATOMIC_SEQ_CST);
 	if (last >= 0)
-		say_bye(last);
+		send_bye(last);
 	return NULL;
 }
 

@@ -202,7 +202,7 @@ static bool wait_for_job(uintptr_t mine)
 }
 
 /* Also runs if a finalizing interpreter ends the thread in python_enter(). */
-static void say_ended(void *mine)
+static void report_end(void *mine)
 {
 	sanitizer_forget_frames();
 	pthread_mutex_lock(&lock);
@@ -220,7 +220,7 @@ static void *work(void *mine)
 	if (generation == (uintptr_t)mine)
 		__atomic_store_n(&agent.worker, (int32_t)syscall(SYS_gettid), __ATOMIC_SEQ_CST);
 	pthread_mutex_unlock(&lock);
-	pthread_cleanup_push(say_ended, mine);
+	pthread_cleanup_push(report_end, mine);
 	while (wait_for_job((uintptr_t)mine)) {
 		if (!python_is_running())
 			break;

@@ -167,7 +167,7 @@ static int load(struct bpf_source *source, uint32_t n_cpus)
 }
 
 /* Open an event for the program's output on one processor, redirected to that processor's ring. */
-static int open_output(const struct ring *ring, int map, bool wakes, int *fd)
+static int open_output(const struct perf_ring *ring, int map, bool wakes, int *fd)
 {
 	struct perf_event_attr attr = {
 		.size = sizeof attr,
@@ -187,7 +187,7 @@ static int open_output(const struct ring *ring, int map, bool wakes, int *fd)
 	return bpf_map_update_elem(map, &cpu, fd, BPF_ANY);
 }
 
-static int open_both(struct bpf_source *source, const struct ring *ring)
+static int open_both(struct bpf_source *source, const struct perf_ring *ring)
 {
 	struct outputs *outputs = &source->outputs[ring->cpu];
 	int r;
@@ -196,7 +196,7 @@ static int open_both(struct bpf_source *source, const struct ring *ring)
 	return r < 0 ? r : open_output(ring, source->calls, true, &outputs->call);
 }
 
-static int open_outputs(struct bpf_source *source, const struct rings *rings, size_t n_cpus)
+static int open_outputs(struct bpf_source *source, const struct perf_rings *rings, size_t n_cpus)
 {
 	int r = 0;
 
@@ -237,7 +237,7 @@ void bpf_source_stop(struct bpf_source *source)
 	source->holder = -1;
 }
 
-int bpf_source_new(const struct rings *rings, const struct bpf_source_options *options, struct bpf_source **ret)
+int bpf_source_new(const struct perf_rings *rings, const struct bpf_source_options *options, struct bpf_source **ret)
 {
 	CLEANUP(bpf_source_freep) struct bpf_source *source = NULL;
 	int r, n_cpus;

@@ -12,7 +12,7 @@
 #include <sys/types.h>
 
 #include "base/python_record.h"
-#include "src/capture/ring.h"
+#include "src/capture/perf_ring.h"
 
 struct bpf_source;
 
@@ -30,7 +30,7 @@ struct bpf_source_options {
  * @ret:   ended with bpf_source_free().
  * Errors: -ENOSYS built without it; -EPERM; errors of the kernel. See bpf_source_explain().
  */
-int bpf_source_new(const struct rings *rings, const struct bpf_source_options *options, struct bpf_source **ret);
+int bpf_source_new(const struct perf_rings *rings, const struct bpf_source_options *options, struct bpf_source **ret);
 void bpf_source_free(struct bpf_source *source);
 void bpf_source_freep(struct bpf_source **source);
 

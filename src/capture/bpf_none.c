@@ -5,7 +5,7 @@
 
 #include "src/capture/bpf_switches.h"
 
-int bpf_source_new(const struct rings *rings, const struct bpf_source_options *options, struct bpf_source **ret)
+int bpf_source_new(const struct perf_rings *rings, const struct bpf_source_options *options, struct bpf_source **ret)
 {
 	(void)rings, (void)options, (void)ret;
 	return -ENOSYS;

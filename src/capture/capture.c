@@ -85,7 +85,7 @@ static int capture_new(const struct capture_options *options, struct capture **r
 		return r;
 	capture->paused_ns = options->paused ? monotonic_ns() : 0;
 	switches_ask(&capture->events, options->mode);
-	r = rings_open(options->ring_bytes, &capture->rings);
+	r = perf_rings_open(options->ring_bytes, &capture->rings);
 	if (r < 0)
 		return r;
 	r = merge_init(&capture->merge, capture->rings.ring, capture->rings.n);
@@ -362,7 +362,7 @@ void capture_free(struct capture *capture)
 	accounts_done(&capture->accounts);
 	run_times_done(&capture->run_times);
 	merge_done(&capture->merge);
-	rings_close(&capture->rings);
+	perf_rings_close(&capture->rings);
 	dup_events_free(capture->dup_events);
 	free(capture);
 }
@@ -386,14 +386,14 @@ int capture_watch(struct capture *capture, int epoll_fd, uint32_t data)
 
 	if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, capture_fd(capture), &event) < 0)
 		return -errno;
-	return capture->poller || capture->agent ? 0 : rings_watch(&capture->rings, epoll_fd, data);
+	return capture->poller || capture->agent ? 0 : perf_rings_watch(&capture->rings, epoll_fd, data);
 }
 
 void capture_explain_source(char *to, size_t n_bytes)
 {
 	CLEANUP(bpf_source_freep) struct bpf_source *source = NULL;
 	const struct bpf_source_options options = { 0 };
-	const struct rings none = { .epoll_fd = -1 };
+	const struct perf_rings none = { .epoll_fd = -1 };
 
 	bpf_source_explain(bpf_source_new(&none, &options, &source), to, n_bytes);
 }
@@ -604,7 +604,7 @@ static void count(struct capture *capture, const struct capture_event *event)
 /* Whether it is a record of Python frames, which waits for its sample; else *ret: what waited for this one. */
 static bool pair(struct capture *capture, const struct perf_event_header *record, const struct python_record **ret)
 {
-	const struct ring *ring = capture->merge.current;
+	const struct perf_ring *ring = capture->merge.current;
 	size_t i = (size_t)(ring - capture->rings.ring);
 
 	if (record_is_python(record)) {

@@ -18,7 +18,7 @@
 #include "src/capture/dup_events.h"
 
 struct capture {
-	struct rings rings;
+	struct perf_rings rings;
 	struct event_set events;
 	struct event_set switches; /* samples as threads leave the processor; empty: none */
 	struct merge merge;

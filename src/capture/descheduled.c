@@ -31,13 +31,13 @@ enum {
 	MAX_LEAVING_NS = 100000,
 };
 
-static const void *at(const struct ring *ring, uint64_t position)
+static const void *at(const struct perf_ring *ring, uint64_t position)
 {
 	return ring->data + (position & (ring->n_bytes - 1));
 }
 
 /* The record may wrap around; its words never do. */
-static void copy_record(const struct ring *ring, uint64_t position, size_t n_bytes, uint64_t *to)
+static void copy_record(const struct perf_ring *ring, uint64_t position, size_t n_bytes, uint64_t *to)
 {
 	for (size_t i = 0; i < n_bytes / sizeof *to; i++)
 		memcpy(&to[i], at(ring, position + i * sizeof *to), sizeof *to);
@@ -48,7 +48,7 @@ struct moves {
 	bool left, came;
 };
 
-static bool take_record(const struct ring *ring, uint64_t position, const struct perf_event_header *header,
+static bool take_record(const struct perf_ring *ring, uint64_t position, const struct perf_event_header *header,
 			const struct descheduled_query *question, struct moves *moves)
 {
 	uint64_t record[MAX_SWITCH_BYTES / sizeof(uint64_t)];
@@ -71,7 +71,7 @@ static bool take_record(const struct ring *ring, uint64_t position, const struct
 }
 
 /* False: a lost or malformed record makes the answer unknown. */
-static bool take_ring(const struct ring *ring, const struct descheduled_query *question, struct moves *moves)
+static bool take_ring(const struct perf_ring *ring, const struct descheduled_query *question, struct moves *moves)
 {
 	uint64_t position = ring->position + (ring == question->current ? ring->n_record_bytes : 0);
 	uint64_t head = __atomic_load_n(&ring->control->data_head, __ATOMIC_ACQUIRE);
@@ -91,7 +91,7 @@ static bool take_ring(const struct ring *ring, const struct descheduled_query *q
 	return true;
 }
 
-bool descheduled_since(const struct ring *rings, size_t n_rings, const struct descheduled_query *question)
+bool descheduled_since(const struct perf_ring *rings, size_t n_rings, const struct descheduled_query *question)
 {
 	struct moves moves = { 0 };
 

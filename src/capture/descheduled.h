@@ -5,12 +5,12 @@
 
 #include <sys/types.h>
 
-#include "src/capture/ring.h"
+#include "src/capture/perf_ring.h"
 
 struct descheduled_query {
 	pid_t tid;
-	uint64_t time_ns;           /* time of the sample */
-	const struct ring *current; /* the ring whose current record is the sample */
+	uint64_t time_ns;                /* time of the sample */
+	const struct perf_ring *current; /* the ring whose current record is the sample */
 };
 
 /*
@@ -18,6 +18,6 @@ struct descheduled_query {
  * Looks at all switch records in the rings, read or unread. False also if the answer is unknown.
  * @rings: n_rings, of all processors, with events that report switches (PERF_RECORD_SWITCH).
  */
-bool descheduled_since(const struct ring *rings, size_t n_rings, const struct descheduled_query *question);
+bool descheduled_since(const struct perf_ring *rings, size_t n_rings, const struct descheduled_query *question);
 
 #endif

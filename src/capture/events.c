@@ -104,7 +104,7 @@ static void set_event(struct event_set *set, const struct sampled_event *event)
 	set->in_kernel = event->in_kernel;
 }
 
-int events_init(struct event_set *set, const struct capture_options *options, const struct rings *rings)
+int events_init(struct event_set *set, const struct capture_options *options, const struct perf_rings *rings)
 {
 	struct perf_event_attr attr = {
 		.size = sizeof attr,
@@ -196,7 +196,7 @@ static bool give_in(struct event_set *set, int error)
 }
 
 /* Open one event and redirect it to its CPU's ring. */
-static int open_event(struct event_set *set, pid_t tid, const struct ring *ring, int *ret)
+static int open_event(struct event_set *set, pid_t tid, const struct perf_ring *ring, int *ret)
 {
 	CLEANUP(closep) int fd = -1;
 	int r;
@@ -218,7 +218,7 @@ static int open_event(struct event_set *set, pid_t tid, const struct ring *ring,
 	return 0;
 }
 
-static int add_first(struct event_set *set, pid_t tid, const struct ring *ring)
+static int add_first(struct event_set *set, pid_t tid, const struct perf_ring *ring)
 {
 	int r;
 
@@ -232,7 +232,7 @@ static int add_first(struct event_set *set, pid_t tid, const struct ring *ring)
 	return 0;
 }
 
-static int add_late(struct event_set *set, pid_t tid, const struct ring *ring)
+static int add_late(struct event_set *set, pid_t tid, const struct perf_ring *ring)
 {
 	CLEANUP(closep) int fd = -1;
 	uint64_t id;
@@ -255,7 +255,7 @@ int events_cover(struct event_set *set, pid_t tid, bool late)
 	bool any = false;
 
 	for (size_t i = 0; i < set->rings->n; i++) {
-		const struct ring *ring = &set->rings->ring[i];
+		const struct perf_ring *ring = &set->rings->ring[i];
 		int r;
 
 		r = late ? add_late(set, tid, ring) : add_first(set, tid, ring);

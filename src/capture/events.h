@@ -7,12 +7,12 @@
 
 #include "src/capture/bpf.h"
 #include "src/capture/capture.h"
-#include "src/capture/ring.h"
+#include "src/capture/perf_ring.h"
 #include "src/capture/tasks.h"
 
 struct event_set {
-	const struct rings *rings;    /* borrowed */
-	const struct bpf_source *bpf; /* borrowed; runs at each sample; NULL: nothing does */
+	const struct perf_rings *rings; /* borrowed */
+	const struct bpf_source *bpf;   /* borrowed; runs at each sample; NULL: nothing does */
 	struct perf_event_attr attr;
 	int *fds;
 	size_t n_fds, fds_allocated;
@@ -36,7 +36,7 @@ struct event_set {
  * @rings: borrowed, outlive the set. Ended with events_done().
  * Errors: -EINVAL options out of range.
  */
-int events_init(struct event_set *set, const struct capture_options *options, const struct rings *rings);
+int events_init(struct event_set *set, const struct capture_options *options, const struct perf_rings *rings);
 void events_done(struct event_set *set);
 
 /*

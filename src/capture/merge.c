@@ -26,7 +26,7 @@
 
 #include "src/capture/decode.h"
 
-int merge_init(struct merge *merge, struct ring *rings, size_t n_rings)
+int merge_init(struct merge *merge, struct perf_ring *rings, size_t n_rings)
 {
 	/* malloc() aligns enough for any word of a record. */
 	void *copy = malloc(RECORD_MAX_BYTES);
@@ -47,8 +47,8 @@ static void take_back(struct merge *merge)
 {
 	if (!merge->current)
 		return;
-	ring_advance(merge->current);
-	ring_release(merge->current);
+	perf_ring_advance(merge->current);
+	perf_ring_release(merge->current);
 	merge->current = NULL;
 }
 
@@ -59,18 +59,18 @@ bool merge_begin(struct merge *merge, uint64_t now_ns)
 	take_back(merge);
 	merge->horizon_ns = now_ns;
 	for (size_t i = 0; i < merge->n_rings; i++) {
-		ring_refresh(&merge->rings[i]);
+		perf_ring_refresh(&merge->rings[i]);
 		any |= merge->rings[i].n_record_bytes > 0;
 	}
 	return any;
 }
 
-static struct ring *earliest(struct merge *merge)
+static struct perf_ring *earliest(struct merge *merge)
 {
-	struct ring *best = NULL;
+	struct perf_ring *best = NULL;
 
 	for (size_t i = 0; i < merge->n_rings; i++) {
-		struct ring *ring = &merge->rings[i];
+		struct perf_ring *ring = &merge->rings[i];
 
 		if (ring->n_record_bytes == 0 || ring->time_ns > merge->horizon_ns)
 			continue;
@@ -82,7 +82,7 @@ static struct ring *earliest(struct merge *merge)
 
 bool merge_time(struct merge *merge, uint64_t *ret_ns)
 {
-	const struct ring *ring;
+	const struct perf_ring *ring;
 
 	take_back(merge);
 	ring = earliest(merge);
@@ -94,17 +94,17 @@ bool merge_time(struct merge *merge, uint64_t *ret_ns)
 
 const struct perf_event_header *merge_next(struct merge *merge)
 {
-	struct ring *ring;
+	struct perf_ring *ring;
 
 	take_back(merge);
 	ring = earliest(merge);
 	if (!ring)
 		return NULL;
 	merge->current = ring;
-	return ring_record(ring, merge->copy);
+	return perf_ring_record(ring, merge->copy);
 }
 
 const struct perf_event_header *merge_peek(const struct merge *merge, size_t n_behind)
 {
-	return merge->current ? ring_peek(merge->current, n_behind) : NULL;
+	return merge->current ? perf_ring_peek(merge->current, n_behind) : NULL;
 }

@@ -5,21 +5,21 @@
 
 #include <stdbool.h>
 
-#include "src/capture/ring.h"
+#include "src/capture/perf_ring.h"
 
 struct merge {
-	struct ring *rings;
+	struct perf_ring *rings;
 	size_t n_rings;
-	uint64_t horizon_ns;  /* records up to this time may be handed out */
-	struct ring *current; /* whose record is out; NULL: none */
-	void *copy;           /* for a record that wraps around */
+	uint64_t horizon_ns;       /* records up to this time may be handed out */
+	struct perf_ring *current; /* whose record is out; NULL: none */
+	void *copy;                /* for a record that wraps around */
 };
 
 /*
  * merge_init - over rings that outlive the merge.
  * @rings: borrowed. Errors: -ENOMEM. Ended with merge_done().
  */
-int merge_init(struct merge *merge, struct ring *rings, size_t n_rings);
+int merge_init(struct merge *merge, struct perf_ring *rings, size_t n_rings);
 void merge_done(struct merge *merge);
 
 /*

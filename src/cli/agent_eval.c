@@ -81,9 +81,9 @@ static int wait_for_end(pid_t pid, struct agent_talk *talk, const struct agent_e
 		gave_up = !is_started && monotonic_ns() - since_ns >= START_MS * UINT64_C(1000000);
 		if ((eval->interrupts && *eval->interrupts > sent) || (gave_up && sent == 0)) {
 			sent++;
-			(void)agent_say(talk, MESSAGE_INTERRUPT, 0, NULL, 0);
+			(void)agent_send(talk, MESSAGE_INTERRUPT, 0, NULL, 0);
 		}
-		r = agent_hear(talk, LOOK_AGAIN_MS, &message);
+		r = agent_receive(talk, LOOK_AGAIN_MS, &message);
 		if (r >= 0)
 			status = take_message(pid, eval, &message, &is_started, ret);
 	}
@@ -96,7 +96,7 @@ static int wait_for_end(pid_t pid, struct agent_talk *talk, const struct agent_e
 
 int agent_eval(pid_t pid, struct agent_talk *talk, const struct agent_eval *eval, struct agent_value *ret)
 {
-	int r = agent_say(talk, MESSAGE_EVALUATE, eval->timeout_ms, eval->code, eval->n_code);
+	int r = agent_send(talk, MESSAGE_EVALUATE, eval->timeout_ms, eval->code, eval->n_code);
 
 	*ret = (struct agent_value){ .outcome = OUTCOME_NOTHING };
 	if (r == -EPIPE)

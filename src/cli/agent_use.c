@@ -97,9 +97,9 @@ int agent_open(pid_t pid, const struct agent_state *state, struct agent_talk *re
 		return cli_fail(cli_status(r), "the agent in process %d cannot be reached: %s", (int)pid, strerror(-r));
 	r = agent_talk_begin(fd, &talk);
 	if (r >= 0)
-		r = agent_say(&talk, MESSAGE_HELLO, 0, NULL, 0);
+		r = agent_send(&talk, MESSAGE_HELLO, 0, NULL, 0);
 	if (r >= 0)
-		r = agent_hear(&talk, WELCOME_MS, &message);
+		r = agent_receive(&talk, WELCOME_MS, &message);
 	if (r >= 0 && message.kind != MESSAGE_WELCOME)
 		r = -EBADMSG;
 	if (r < 0) {
@@ -113,10 +113,10 @@ int agent_open(pid_t pid, const struct agent_state *state, struct agent_talk *re
 int agent_configure(pid_t pid, struct agent_talk *talk, const char *assignment)
 {
 	struct message message;
-	int r = agent_say(talk, MESSAGE_CONFIGURE, 0, assignment, strlen(assignment));
+	int r = agent_send(talk, MESSAGE_CONFIGURE, 0, assignment, strlen(assignment));
 
 	if (r >= 0)
-		r = agent_hear(talk, CONFIGURE_MS, &message);
+		r = agent_receive(talk, CONFIGURE_MS, &message);
 	if (r >= 0 && message.kind == MESSAGE_REFUSED)
 		return cli_fail(EXIT_FAILED, "process %d: %.*s", (int)pid, (int)message.n_text, message.text);
 	if (r >= 0 && message.kind != MESSAGE_CONFIGURATION)

@@ -39,9 +39,9 @@ static int send_detach(pid_t pid, struct agent_talk *talk)
 	struct message message;
 	int r;
 
-	r = agent_say(talk, MESSAGE_DETACH, 0, NULL, 0);
+	r = agent_send(talk, MESSAGE_DETACH, 0, NULL, 0);
 	if (r >= 0)
-		r = agent_hear(talk, BYE_MS, &message);
+		r = agent_receive(talk, BYE_MS, &message);
 	if (r < 0)
 		return cli_fail(cli_status(r), "the agent in process %d does not answer: %s", (int)pid, strerror(-r));
 	if (message.kind != MESSAGE_BYE)

@@ -167,7 +167,7 @@ void agent_talk_end(struct agent_talk *talk)
 	*talk = (struct agent_talk){ .fd = -1 };
 }
 
-int agent_say(struct agent_talk *talk, enum message_kind kind, uint32_t number, const char *text, size_t n_text)
+int agent_send(struct agent_talk *talk, enum message_kind kind, uint32_t number, const char *text, size_t n_text)
 {
 	const struct message message = { .kind = kind, .numbers = { number }, .text = text, .n_text = n_text };
 	CLEANUP(freep) char *bytes = malloc(PROTOCOL_HEADER_BYTES + sizeof message.numbers + n_text);
@@ -203,7 +203,7 @@ static int receive(struct agent_talk *talk, int wait_ms)
 	return n > 0 ? 0 : -EPIPE;
 }
 
-int agent_hear(struct agent_talk *talk, int wait_ms, struct message *ret)
+int agent_receive(struct agent_talk *talk, int wait_ms, struct message *ret)
 {
 	memmove(talk->bytes, talk->bytes + talk->n_used, talk->n - talk->n_used);
 	talk->n -= talk->n_used;

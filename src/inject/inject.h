@@ -72,14 +72,14 @@ struct agent_talk {
 };
 int agent_talk_begin(int fd, struct agent_talk *ret); /* takes fd, also on failure. -ENOMEM */
 void agent_talk_end(struct agent_talk *talk);
-int agent_say(struct agent_talk *talk, enum message_kind kind, uint32_t number, const char *text, size_t n_text);
+int agent_send(struct agent_talk *talk, enum message_kind kind, uint32_t number, const char *text, size_t n_text);
 
 /*
- * agent_hear - receive the next message.
+ * agent_receive - receive the next message.
  * @ret: borrows the talk's bytes until the next call.
  * Errors: -ETIMEDOUT none within @wait_ms (-1: no limit); -EINTR a signal; -EPIPE the agent has closed the connection;
  *         -EBADMSG, -EPROTONOSUPPORT.
  */
-int agent_hear(struct agent_talk *talk, int wait_ms, struct message *ret);
+int agent_receive(struct agent_talk *talk, int wait_ms, struct message *ret);
 
 #endif

@@ -26,13 +26,13 @@ struct writer {
 };
 
 static struct writer writers[N_RINGS];
-static struct ring rings[N_RINGS];
+static struct perf_ring rings[N_RINGS];
 
 static void setup_rings(struct merge *merge)
 {
 	memset(writers, 0, sizeof writers);
 	for (int i = 0; i < N_RINGS; i++)
-		ring_init(&rings[i], &writers[i].control, writers[i].data, RING_BYTES);
+		perf_ring_init(&rings[i], &writers[i].control, writers[i].data, RING_BYTES);
 	assert_int_equal(merge_init(merge, rings, N_RINGS), 0);
 }
 

@@ -20,7 +20,7 @@ struct writer {
 };
 
 static struct writer writers[N_RINGS];
-static struct ring rings[N_RINGS];
+static struct perf_ring rings[N_RINGS];
 
 static void put(struct writer *writer, const void *bytes, size_t n_bytes)
 {
@@ -57,12 +57,12 @@ static void begin_at(uint64_t position)
 
 	memset(writers, 0, sizeof writers);
 	for (int i = 0; i < N_RINGS; i++) {
-		ring_init(&rings[i], &writers[i].control, writers[i].data, RING_BYTES);
+		perf_ring_init(&rings[i], &writers[i].control, writers[i].data, RING_BYTES);
 		rings[i].position = rings[i].head = position;
 		writers[i].control.data_head = writers[i].control.data_tail = position;
 	}
 	put(&writers[0], &sample, sizeof sample);
-	ring_refresh(&rings[0]);
+	perf_ring_refresh(&rings[0]);
 }
 
 static bool stands_still(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ring.c - perf's ring buffers; see ring.h.
+/* perf_ring.c - perf's ring buffers; see perf_ring.h.
  *
  * The ring of a CPU belongs to an event of our own process that counts nothing
  * and is never switched on; the events of the target are redirected to it. If
@@ -17,7 +17,7 @@
  * 3. n_record_bytes is 0 or the whole record lies in [position, head). An
  *    inconsistent ring is skipped up to its head and counted as malformed.
  */
-#include "src/capture/ring.h"
+#include "src/capture/perf_ring.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -35,9 +35,9 @@
 
 enum { RING_MAX_BYTES = 4 << 20, RING_MIN_BYTES = 64 << 10 };
 
-void ring_init(struct ring *ring, struct perf_event_mmap_page *control, const void *data, size_t n_bytes)
+void perf_ring_init(struct perf_ring *ring, struct perf_event_mmap_page *control, const void *data, size_t n_bytes)
 {
-	*ring = (struct ring){ .fd = -1, .control = control, .data = data, .n_bytes = n_bytes };
+	*ring = (struct perf_ring){ .fd = -1, .control = control, .data = data, .n_bytes = n_bytes };
 }
 
 static int open_owner(unsigned cpu, size_t n_bytes)
@@ -61,7 +61,7 @@ static int open_owner(unsigned cpu, size_t n_bytes)
 	return fd < 0 ? -errno : (int)fd;
 }
 
-int ring_open(unsigned cpu, size_t n_bytes, struct ring *ret)
+int perf_ring_open(unsigned cpu, size_t n_bytes, struct perf_ring *ret)
 {
 	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
 	CLEANUP(closep) int fd = -1;
@@ -75,13 +75,13 @@ int ring_open(unsigned cpu, size_t n_bytes, struct ring *ret)
 	if (pages == MAP_FAILED)
 		return errno == EPERM || errno == ENOMEM ? -ENOBUFS : -errno;
 
-	ring_init(ret, (struct perf_event_mmap_page *)pages, pages + page_bytes, n_bytes);
+	perf_ring_init(ret, (struct perf_event_mmap_page *)pages, pages + page_bytes, n_bytes);
 	ret->cpu = cpu;
 	ret->fd = TAKE_FD(fd);
 	return 0;
 }
 
-void ring_close(struct ring *ring)
+void perf_ring_close(struct perf_ring *ring)
 {
 	if (ring->fd < 0)
 		return;
@@ -90,19 +90,19 @@ void ring_close(struct ring *ring)
 	ring->fd = -1;
 }
 
-static const uint8_t *at(const struct ring *ring, uint64_t position)
+static const uint8_t *at(const struct perf_ring *ring, uint64_t position)
 {
 	return ring->data + (position & (ring->n_bytes - 1));
 }
 
-static bool is_whole(const struct ring *ring, size_t n_bytes)
+static bool is_whole(const struct perf_ring *ring, size_t n_bytes)
 {
 	return n_bytes >= sizeof(struct perf_event_header) && n_bytes % 8 == 0 &&
 	       n_bytes <= ring->head - ring->position;
 }
 
 /* Skip malformed data; records end at the kernel's head. */
-static void skip_to(struct ring *ring, uint64_t head)
+static void skip_to(struct perf_ring *ring, uint64_t head)
 {
 	ring->position = ring->head = head;
 	ring->n_record_bytes = 0;
@@ -113,7 +113,7 @@ static void skip_to(struct ring *ring, uint64_t head)
  * The kernel wrote the next record on another processor. Prefetch its registers and the start of its stack while this
  * one is used.
  */
-static void prefetch_next(const struct ring *ring)
+static void prefetch_next(const struct perf_ring *ring)
 {
 	enum { BEGINNING_BYTES = 2304, LINE_BYTES = 64 };
 	uint64_t next = ring->position + ring->n_record_bytes;
@@ -123,7 +123,7 @@ static void prefetch_next(const struct ring *ring)
 }
 
 /* Read size and time of the record at position. */
-static void look(struct ring *ring)
+static void look(struct perf_ring *ring)
 {
 	struct perf_event_header header;
 	int offset;
@@ -145,7 +145,7 @@ static void look(struct ring *ring)
 	prefetch_next(ring);
 }
 
-void ring_refresh(struct ring *ring)
+void perf_ring_refresh(struct perf_ring *ring)
 {
 	uint64_t head = __atomic_load_n(&ring->control->data_head, __ATOMIC_ACQUIRE);
 
@@ -158,10 +158,10 @@ void ring_refresh(struct ring *ring)
 	}
 	/* Release skipped bytes here: nobody else does, because they are never current. */
 	if (ring->n_record_bytes == 0 && ring->control->data_tail != ring->position)
-		ring_release(ring);
+		perf_ring_release(ring);
 }
 
-const struct perf_event_header *ring_record(const struct ring *ring, void *copy)
+const struct perf_event_header *perf_ring_record(const struct perf_ring *ring, void *copy)
 {
 	size_t start = ring->position & (ring->n_bytes - 1);
 	size_t n_until_end = ring->n_bytes - start;
@@ -173,7 +173,7 @@ const struct perf_event_header *ring_record(const struct ring *ring, void *copy)
 	return copy;
 }
 
-const struct perf_event_header *ring_peek(const struct ring *ring, size_t n_behind)
+const struct perf_event_header *perf_ring_peek(const struct perf_ring *ring, size_t n_behind)
 {
 	uint64_t position = ring->position + ring->n_record_bytes + n_behind;
 	size_t start = position & (ring->n_bytes - 1);
@@ -188,23 +188,23 @@ const struct perf_event_header *ring_peek(const struct ring *ring, size_t n_behi
 	return (const struct perf_event_header *)(ring->data + start);
 }
 
-void ring_advance(struct ring *ring)
+void perf_ring_advance(struct perf_ring *ring)
 {
 	ring->position += ring->n_record_bytes;
 	look(ring);
 }
 
-void ring_release(struct ring *ring)
+void perf_ring_release(struct perf_ring *ring)
 {
 	__atomic_store_n(&ring->control->data_tail, ring->position, __ATOMIC_RELEASE);
 }
 
-static int watch(int epoll_fd, const struct ring *ring, struct epoll_event event)
+static int watch(int epoll_fd, const struct perf_ring *ring, struct epoll_event event)
 {
 	return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, ring->fd, &event) < 0 ? -errno : 0;
 }
 
-int rings_watch(struct rings *rings, int epoll_fd, uint32_t data)
+int perf_rings_watch(struct perf_rings *rings, int epoll_fd, uint32_t data)
 {
 	/* Edge-triggered: the reader drains the rings at each wake-up. */
 	const struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.u32 = data };
@@ -218,12 +218,12 @@ int rings_watch(struct rings *rings, int epoll_fd, uint32_t data)
 	return r;
 }
 
-static int open_all(const unsigned *cpus, size_t n_cpus, size_t ring_bytes, struct rings *rings)
+static int open_all(const unsigned *cpus, size_t n_cpus, size_t ring_bytes, struct perf_rings *rings)
 {
 	int r;
 
 	for (rings->n = 0; rings->n < n_cpus; rings->n++) {
-		r = ring_open(cpus[rings->n], ring_bytes, &rings->ring[rings->n]);
+		r = perf_ring_open(cpus[rings->n], ring_bytes, &rings->ring[rings->n]);
 		if (r < 0)
 			return r;
 	}
@@ -231,17 +231,17 @@ static int open_all(const unsigned *cpus, size_t n_cpus, size_t ring_bytes, stru
 	return 0;
 }
 
-static void close_all(struct rings *rings)
+static void close_all(struct perf_rings *rings)
 {
 	while (rings->n > 0)
-		ring_close(&rings->ring[--rings->n]);
+		perf_ring_close(&rings->ring[--rings->n]);
 }
 
 /*
  * How much memory may be locked depends on the user, on limits and on other locks, so try sizes instead of computing
  * one.
  */
-static int open_largest(const unsigned *cpus, size_t n_cpus, struct rings *rings)
+static int open_largest(const unsigned *cpus, size_t n_cpus, struct perf_rings *rings)
 {
 	int r = -ENOBUFS;
 
@@ -260,14 +260,14 @@ static bool is_ring_size(size_t n_bytes)
 	return n_bytes >= (size_t)sysconf(_SC_PAGESIZE) && (n_bytes & (n_bytes - 1)) == 0;
 }
 
-static void rings_closep(struct rings *rings)
+static void rings_closep(struct perf_rings *rings)
 {
-	rings_close(rings);
+	perf_rings_close(rings);
 }
 
-int rings_open(size_t ring_bytes, struct rings *ret)
+int perf_rings_open(size_t ring_bytes, struct perf_rings *ret)
 {
-	CLEANUP(rings_closep) struct rings rings = { .epoll_fd = -1 };
+	CLEANUP(rings_closep) struct perf_rings rings = { .epoll_fd = -1 };
 	CLEANUP(freep) unsigned *cpus = NULL;
 	size_t n_cpus;
 	int r;
@@ -293,15 +293,15 @@ int rings_open(size_t ring_bytes, struct rings *ret)
 	}
 
 	*ret = rings;
-	rings = (struct rings){ .epoll_fd = -1 };
+	rings = (struct perf_rings){ .epoll_fd = -1 };
 	return 0;
 }
 
-void rings_close(struct rings *rings)
+void perf_rings_close(struct perf_rings *rings)
 {
 	if (rings->ring)
 		close_all(rings);
 	free(rings->ring);
 	closep(&rings->epoll_fd);
-	*rings = (struct rings){ .epoll_fd = -1 };
+	*rings = (struct perf_rings){ .epoll_fd = -1 };
 }
