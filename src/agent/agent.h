@@ -66,8 +66,8 @@ int probing_agent_configure(const char *assignment, char why[CONFIG_MAX_WHY]);
 /*
  * probing_agent_spawn - run a program to its end, once the agent is armed: for the start hook.
  * @argv:        argv[0] is its path; ends with NULL.
- * @patience_ms: then it is killed.
- * @out:         n_bytes, for what it prints on stdout and stderr; its beginning, with a NUL.
+ * @patience_ms: it is killed after that time.
+ * @out:         n_bytes; receives the beginning of its stdout and stderr, with a NUL.
  * Errors: -ETIMEDOUT; those of pipe(2) and posix_spawn(3).
  */
 int probing_agent_spawn(const char *const argv[], int patience_ms, char *out, size_t n_bytes);
@@ -105,7 +105,7 @@ enum crash_result { CRASH_NOT_DONE, CRASH_WRITTEN, CRASH_FAILED };
 struct crash_page {
 	uint64_t magic;
 	int32_t pid;            /* of the process, in its PID namespace */
-	int32_t writer;         /* who writes the report, there; 0: not ready yet */
+	int32_t writer;         /* PID of the process that writes the report; 0: not ready yet */
 	uint32_t request, done; /* futexes; enum crash_result */
 	/* The crash. */
 	int32_t tid, signal, code; /* signal 0: an exception in Python */

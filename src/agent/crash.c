@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* crash.c - see crash.h.
  *
- * The writer is a child of nobody here: a process between the two ends at once, so that the program's wait(2) sees neither,
+ * The writer is no child of this process: a process between the two ends at once, so that the program's wait(2) sees neither,
  * and no SIGCHLD comes. It ends when the pipe does that the listening thread alone has: at the agent's end, at exec and at the
  * end of the process.
  *
@@ -81,7 +81,7 @@ static bool take(void)
 	return !__atomic_exchange_n(&on.is_taken, true, __ATOMIC_SEQ_CST);
 }
 
-/* Whoever comes second waits for the first one's report, and then goes its way. */
+/* A second crashing thread waits for the first one's report, and then continues. */
 static void await_report(void)
 {
 	wait_for(&on.is_over, REPORT_MS, on.page->writer);
@@ -106,7 +106,7 @@ static void say(int32_t pid)
 		line[n++] = digits[--n_digits];
 	line[n++] = '\n';
 	if (write(STDERR_FILENO, line, n) < 0)
-		errno = 0; /* nobody reads it */
+		errno = 0; /* it has no reader */
 }
 
 static bool ask(void)

@@ -12,7 +12,7 @@
 #include <stddef.h>
 
 /*
- * crash_set - on or off. By the thread that listens, whose files nobody else has.
+ * crash_set - switch reports on or off. Called by the listening thread, which has a file table of its own.
  * @text: of the key; NULL, "off": off.
  * Returns NULL, or a clause that says why there are no reports.
  */
@@ -23,7 +23,7 @@ bool crash_is_set(const char **ret_why);
 
 /*
  * crash_tell - have a report about an uncaught exception written, and wait for it. Any thread.
- * @text: its traceback. False: there is none.
+ * @text: its traceback. False: none.
  */
 bool crash_tell(const char *text, size_t n_text);
 

@@ -30,7 +30,7 @@ uint64_t frames_readable(struct frames_room *room, uint64_t address, uint64_t n_
 uint32_t frames_read(struct frames_room *room, const struct python_layout *layout, int32_t tid,
 		     const struct python_record **ret);
 
-/* Forget what is known of the thread that used this room. */
+/* Forget the thread that used this slot before. */
 void frames_forget(struct frames_room *room);
 
 #endif

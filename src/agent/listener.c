@@ -34,13 +34,13 @@ enum {
 	MAX_CLIENTS = 8,
 	STACK_BYTES = 1 << 18,
 	BACKLOG = 64,
-	FIRST_BYTES = 4096, /* of a client's buffers, which grow */
-	PATIENCE_MS = 2000, /* an evaluation that was interrupted may take as long to end */
+	FIRST_BYTES = 4096, /* initial size of a client's buffers, which grow */
+	PATIENCE_MS = 2000, /* time for an interrupted evaluation to end */
 	FAST_MS = 1,
 	SLOW_MS = 5,
-	GIL_MS = 10000, /* for as long it may not be released */
+	GIL_MS = 10000, /* longest wait for the GIL */
 	FAST_LOOKS = 50,
-	MAX_REASON = 1000, /* of a traceback as a reason */
+	MAX_REASON = 1000, /* characters of a traceback in a reason */
 };
 
 struct buffer {
@@ -51,15 +51,15 @@ struct buffer {
 struct client {
 	int fd; /* -1: none */
 	struct buffer in, out;
-	bool is_closing; /* when all has been sent */
-	int sent[2];     /* descriptors that go with the next bytes, and are closed then; -1: none */
+	bool is_closing; /* close after all bytes are sent */
+	int sent[2];     /* descriptors to send with the next bytes, and to close afterwards; -1: none */
 };
 
 static struct {
 	int socket;
 	struct client clients[MAX_CLIENTS];
 	/* The evaluation. */
-	struct client *owner; /* NULL: there is none that anybody waits for */
+	struct client *owner; /* the client that waits for it; NULL: none */
 	bool is_started, is_interrupted, asks_again;
 	uint64_t due_ns, patience_ns; /* CLOCK_MONOTONIC; 0: no bound */
 	uint64_t delay_ns;            /* of the worker, when it was interrupted */
@@ -71,9 +71,9 @@ static struct {
 	struct client *detaching;
 	bool is_disarming; /* the worker undoes what our Python code has changed; due_ns is its bound */
 	/* A key that Python code applies. */
-	bool is_applying; /* the worker does; due_ns is its bound */
+	bool is_applying; /* the worker applies it until due_ns */
 	unsigned applied_key;
-	struct client *applier; /* who set it; NULL: has gone */
+	struct client *applier; /* the client that set it; NULL: disconnected */
 	struct config applied;  /* the configuration with it */
 	bool ends;
 } on;
@@ -126,7 +126,7 @@ static void stop_sampling(void)
 {
 	on.recorder = NULL;
 	sampler_stop();
-	on.ticks = true; /* it may have the signal still */
+	on.ticks = true; /* the sampler may still have the signal */
 }
 
 static void drop(struct client *client)
@@ -136,7 +136,7 @@ static void drop(struct client *client)
 	if (on.owner == client) {
 		on.owner = NULL;
 		if (worker_phase() == JOB_RUNNING)
-			(void)worker_interrupt(); /* who asked for it has gone */
+			(void)worker_interrupt(); /* its client has disconnected */
 		worker_abandon();
 	}
 	if (on.detaching == client)
@@ -183,7 +183,7 @@ static void end_evaluation(enum outcome outcome, const char *text, size_t n_text
 
 static void send_output(void)
 {
-	static char bytes[PROTOCOL_MAX_OUTPUT]; /* of the one thread that this is */
+	static char bytes[PROTOCOL_MAX_OUTPUT]; /* only this thread uses it */
 	int stream;
 	size_t n;
 
@@ -198,14 +198,13 @@ static void send_result(void)
 	size_t n;
 
 	if (on.owner->out.n >= PROTOCOL_MAX_OUTPUT)
-		return; /* there may be output left */
+		return; /* output may remain */
 	worker_take_result(&outcome, &text, &n);
 	end_evaluation(outcome, text, n);
 	free(text);
 }
 
-/* How long the worker has waited for a processor so far; 0: the kernel does not say. Source: sched-stats.rst,
- * "/proc/<pid>/schedstat". */
+/* Time that the worker has waited for a processor so far, in ns; 0: unknown. Source: sched-stats.rst, "/proc/<pid>/schedstat". */
 static uint64_t worker_delay_ns(void)
 {
 	char path[64], text[96] = "";
@@ -237,7 +236,7 @@ static void interrupt(void)
 	on.asks_again = !worker_interrupt();
 }
 
-/* A busy machine, which keeps the code from going on, is not C code that does not end. */
+/* Do not mistake a busy machine, on which the code makes no progress, for C code that does not return. */
 static bool is_hopeless(void)
 {
 	uint64_t now = now_ns(), delay;
@@ -325,7 +324,7 @@ static int begin_disarming(void)
 	return 0;
 }
 
-/* 1: no probe is armed any more; 0: not yet. -EBUSY there is another evaluation; -ETIMEDOUT nobody releases the GIL. */
+/* Returns 1: no probe is armed; 0: not yet. Errors: -EBUSY another evaluation runs; -ETIMEDOUT the GIL is not released. */
 static int disarm(void)
 {
 	enum outcome outcome;
@@ -389,7 +388,7 @@ static const char *set_crash(const struct config *config)
 {
 	const char *text = config_text(config, &config_crash);
 
-	return crash_set(text && python_has_package() ? text : "off"); /* else the package says why */
+	return crash_set(text && python_has_package() ? text : "off"); /* otherwise the package reports the reason */
 }
 
 static void end_applying(const char *problem, size_t n_problem)
@@ -411,7 +410,7 @@ static void end_applying(const char *problem, size_t n_problem)
 static void apply(void)
 {
 	static const char died[] = "the interpreter has ended", busy[] = "no thread releases the GIL";
-	static char ignored[PROTOCOL_MAX_OUTPUT]; /* what somebody's code prints meanwhile */
+	static char ignored[PROTOCOL_MAX_OUTPUT]; /* discards the output of other code */
 	enum outcome outcome;
 	size_t n_text;
 	char *text;
@@ -474,7 +473,7 @@ static void configure(struct client *client, const struct message *message)
 
 /* ---- Sampling ---- */
 
-/* Its memory as the recorder may read it: opened here, it needs no right there. Source: proc_pid_mem(5). */
+/* Opened here, the recorder can read this process's memory without a privilege. Source: proc_pid_mem(5). */
 static void start_sampling(struct client *client, const struct message *message)
 {
 	uint32_t rate = message->numbers[0], stack_bytes = message->numbers[1];
@@ -526,7 +525,7 @@ static void tend_sampling(void)
 		return;
 	on.tick_ns = now;
 	on.ticks = sampler_tick();
-	if (on.recorder && !sampler_runs()) /* the program has taken the signal: the recorder reads that in the ring */
+	if (on.recorder && !sampler_runs()) /* the program has taken the signal: the ring tells the recorder */
 		on.recorder = NULL;
 }
 
@@ -560,7 +559,7 @@ static void answer(struct client *client, const struct message *message)
 		else
 			on.detaching = client;
 		return;
-	default: /* message_parse() lets no other kind through */
+	default: /* message_parse() rejects all other kinds */
 		client->is_closing = true;
 	}
 }
@@ -596,7 +595,7 @@ static bool receive(struct client *client)
 	return n > 0;
 }
 
-/* With the descriptors, if there are any: SCM_RIGHTS in unix(7). */
+/* Passes the descriptors, if any, with the bytes: SCM_RIGHTS in unix(7). */
 static ssize_t send_bytes(struct client *client)
 {
 	union {
@@ -710,7 +709,7 @@ static bool has_worker(void)
 	return __atomic_load_n(&agent.worker, __ATOMIC_SEQ_CST) != 0;
 }
 
-/* Its beginning and its end wait for no interpreter, but maybe for a processor. */
+/* Start and end of sampling never wait for an interpreter, but may wait for a processor. */
 static void wait_for_worker(bool is_there)
 {
 	const struct timespec a_while = { .tv_nsec = 1000000 };
@@ -763,13 +762,13 @@ static int leave_files(void)
 		if (r < 0)
 			return r;
 	}
-	/* What libc says in despair is for nobody that talks to us. */
+	/* Messages that libc prints before it aborts must not reach a client. */
 	for (int i = 0; i < 3; i++)
 		(void)open("/dev/null", O_RDWR);
 	return 0;
 }
 
-/* By its own number, as people know it; where somebody has that name, another with it in it. */
+/* Named after the PID; if that name is taken, a longer one that contains it. */
 static int make_socket(void)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -801,7 +800,7 @@ static const char *prepare(void)
 	return on.socket < 0 ? "it cannot have a unix socket" : NULL;
 }
 
-/* Who asked for the end; -1: nobody. */
+/* The client that asked for the end; -1: none. */
 static int leave_clients(void)
 {
 	int last = on.detaching ? on.detaching->fd : -1;
@@ -819,7 +818,7 @@ static int leave_clients(void)
 	return last;
 }
 
-/* The last word: by now the agent can be started again, and all that is shared is that start's. */
+/* The last message. From here on the agent can be started again, and all shared state belongs to that start. */
 static void send_bye(int fd)
 {
 	const struct message bye = { .kind = MESSAGE_BYE };
@@ -843,7 +842,7 @@ static void *serve(void *unused)
 		(void)worker_stop();
 		snprintf(agent.reason, sizeof agent.reason, "%s", problem);
 	} else {
-		(void)set_crash(&agent.config); /* python/probing/_crash.py says why it failed */
+		(void)set_crash(&agent.config); /* python/probing/_crash.py reports the reason */
 		__atomic_store_n(&agent.status, AGENT_ARMED, __ATOMIC_SEQ_CST);
 		listen_until_detached();
 		(void)crash_set(NULL);

@@ -42,7 +42,7 @@ static const struct rule *rule_of(unsigned kind)
 	return kind >= MESSAGE_HELLO && kind < sizeof rules / sizeof rules[0] ? &rules[kind] : NULL;
 }
 
-/* Before the rest has come: what is too long is never waited for. */
+/* Refuse a message that is too long before the rest of it arrives. */
 static int check(const struct header *header, enum protocol_end from)
 {
 	const struct rule *rule = rule_of(header->kind);

@@ -254,7 +254,7 @@ void python_interrupt(unsigned long thread)
 
 enum { PROBES_STREAM = 3 }; /* no output: probes.py reports that it armed or disarmed probes */
 
-static const struct python_side *side; /* NULL in a forked child: nobody receives the rest of an evaluation */
+static const struct python_side *side; /* NULL in a forked child: its evaluation has no client */
 
 static object *take_output(object *self, object *argument)
 {

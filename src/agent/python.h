@@ -96,7 +96,7 @@ void python_apply(const struct config *config);
 /* Code for python_evaluate() that does it for one key. It evaluates to nothing, or to a refusal. To be freed; NULL: no memory. */
 char *python_apply_code(const struct config *config, unsigned key);
 
-/* In a forked child: nobody receives the output of the parent's evaluation there. */
+/* In a forked child, discard the output of the parent's evaluation: it has no client there. */
 void python_forget_evaluation(void);
 
 /*

@@ -168,7 +168,7 @@ static const char *parent_folder(void)
 	return parent && parent[0] == '/' ? parent : RING_PARENT;
 }
 
-/* A process removes what ended ones have left once, with its first ring. With the lock. */
+/* Remove rings of ended processes, once in a process, before its first ring. With the lock. */
 static int open_folder(int *ret)
 {
 	struct ring_retention retention = { .days = default_days, .max_bytes = (uint64_t)MAX_ENDED_MB * MB };
@@ -197,7 +197,7 @@ static int create_ring(struct rows_table *table)
 	return r;
 }
 
-/* The ring of this process; NULL: there is none. A forked child leaves its parent's alone. */
+/* The ring of this process; NULL: none. A forked child does not use its parent's. */
 static struct ring *ring_of(struct rows_table *table)
 {
 	struct ring *ring = __atomic_load_n(&table->ring, __ATOMIC_ACQUIRE);
@@ -557,7 +557,7 @@ static object *make_builtins(struct rows_table *table)
 	return is_whole ? py.ListTuple(list) : NULL;
 }
 
-/* The package gives what is expected here; anything else is its mistake, and Python's error. */
+/* The package passes the expected types; anything else is a bug of the package and raises Python's error. */
 static object *open_table(object *self, object *arguments)
 {
 	struct rows_table *table;

@@ -125,13 +125,13 @@ int sample_ring_reader_init(void *memory, uint64_t n_bytes, struct sample_ring_r
 void sample_ring_reader_done(struct sample_ring_reader *reader);
 
 /*
- * sample_ring_time - when the next whole sample was taken. False: there is none now. A hint: sample_ring_take() checks.
+ * sample_ring_time - when the next whole sample was taken. False: none now. A hint: sample_ring_take() checks.
  */
 bool sample_ring_time(const struct sample_ring_reader *reader, uint64_t *ret_ns);
 
 /*
  * sample_ring_take - the next sample.
- * Returns 1; 0: there is none now. Errors: -EBADMSG the ring makes no sense: it must not be read any more.
+ * Returns 1; 0: none now. Errors: -EBADMSG the ring is invalid and must not be read again.
  */
 int sample_ring_take(struct sample_ring_reader *reader, struct sample_ring_sample *ret);
 

@@ -42,7 +42,7 @@ enum {
 	PATIENCE_MS = 1000, /* for handlers to end: a thread may wait for a processor */
 	TICK_PERIODS = 5,
 	SLOW_TICKS = 10,          /* between two looks at masks and pending signals */
-	REFUSED_AGAIN_TICKS = 10, /* after so many a refused timer is tried again */
+	REFUSED_AGAIN_TICKS = 10, /* ticks until a refused timer is tried again */
 	MAX_STATUS_BYTES = 4096,
 	CPU_CLOCK_OF_THREAD = 6, /* CPUCLOCK_SCHED | CPUCLOCK_PERTHREAD_MASK, include/linux/posix-timers_types.h */
 };
@@ -192,7 +192,7 @@ static void take_sample(unsigned i, const ucontext_t *context)
 	__atomic_store_n(&slot->busy, 0, __ATOMIC_SEQ_CST);
 }
 
-/* Somebody else's, for which the program has no handler: it ends the process, as it would have without us. */
+/* A signal from elsewhere without a handler of the program: it ends the process, as it would without the agent. */
 static void take_foreign(int signal)
 {
 	const struct sigaction by_default = { .sa_handler = SIG_DFL };
@@ -416,7 +416,7 @@ static struct slot *free_slot(void)
 static void leave_thread(struct slot *slot)
 {
 	stop_timer(slot);
-	if (wait_for_handler(slot)) /* else the slot stays taken: its thread does not run */
+	if (wait_for_handler(slot)) /* otherwise the slot stays in use: its thread does not run */
 		slot->tid = 0;
 }
 
@@ -454,7 +454,7 @@ static void see_thread(struct slot *slot, bool is_slow_tick)
 		slot->is_blocked = true;
 		stop_timer(slot);
 	} else if (!slot->has_timer && (slot->is_blocked ? is_slow_tick : slot->refused_ticks-- == 0)) {
-		slot->sampled_ns = clock_ns(cpu_clock(slot->tid)); /* what it used meanwhile is in no sample */
+		slot->sampled_ns = clock_ns(cpu_clock(slot->tid)); /* the CPU time used meanwhile is in no sample */
 		arm(slot);
 	}
 }

@@ -39,7 +39,7 @@ static void wait_until_armed(void)
 		nanosleep(&pause, NULL);
 }
 
-/* Nothing of what the interpreter has set for signals is inherited. @out: its stdout and stderr. */
+/* The child inherits no signal settings of the interpreter. @out: its stdout and stderr. */
 static int start(const char *const argv[], int out, pid_t *ret)
 {
 	posix_spawn_file_actions_t files;

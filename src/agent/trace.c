@@ -336,7 +336,7 @@ static bool pop(const object *code, uint64_t *ret_begun_ns)
 	return false;
 }
 
-/* Calls that may be suspended: sets of slots by their frames' addresses. One that nobody finishes is evicted some time. */
+/* Calls that may be suspended: sets of slots by their frames' addresses. One that never finishes is evicted eventually. */
 enum { SETS = 512, WAYS = 8 };
 
 static struct suspended {
@@ -417,7 +417,7 @@ static object *leave(object *self, object *const *arguments, ssize_t n)
 	return none();
 }
 
-/* Of all functions, since there is no such event for some: it is quick for the others. */
+/* For all functions, because the event does not exist for single ones; it is cheap for the others. */
 static object *unwind(object *self, object *const *arguments, ssize_t n)
 {
 	const struct timed *found = n > 2 ? find_code(arguments[0]) : NULL;

@@ -45,7 +45,7 @@ static struct {
 
 /* ---- Worker ---- */
 
-/* Wait, without the GIL, until the buffer has space for this stream. False: nobody listens. */
+/* Wait, without the GIL, until the buffer has space for this stream. False: no client listens. */
 static bool wait_for_room(int stream)
 {
 	void *paused = NULL;

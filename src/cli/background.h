@@ -20,7 +20,7 @@ int background_begin(struct background *ret);
  * background_leave - the recorder records: the waiting process exits, and later messages go to a new file PATH.log. If that
  * cannot be created, they are discarded.
  * @path: of the recording.
- * Errors: -EPIPE nobody waits any more: the command was interrupted.
+ * Errors: -EPIPE the command was interrupted: no process waits.
  */
 int background_leave(struct background *background, const char *path);
 

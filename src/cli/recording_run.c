@@ -291,7 +291,7 @@ static void take_signal(void *data, const struct signalfd_siginfo *info)
 	struct recording *recording = run->recording;
 
 	if (info->ssi_signo == SIGCHLD || info->ssi_signo == SIGPIPE)
-		return; /* the pidfd reports the end; a message that nobody reads ends no recording */
+		return; /* the pidfd reports the end; an unread message ends no recording */
 	if (recording->is_child)
 		pass_on(recording, info);
 	else if (info->ssi_signo == SIGUSR1)

@@ -43,7 +43,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	}
 }
 
-/* The list of verbs stands in the help, below the summary. */
+/* The help lists the verbs below the summary. */
 static char *filter_help(int key, const char *text, void *input)
 {
 	char *list = NULL;

@@ -308,7 +308,7 @@ static int end_like_child(int status)
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
 	setrlimit(RLIMIT_CORE, &no_core); /* the core is the child's, not ours */
-	signal(SIGPIPE, SIG_IGN);         /* of a message that nobody has read: it is discarded */
+	signal(SIGPIPE, SIG_IGN);         /* discard a message without a reader */
 	signal(WTERMSIG(status), SIG_DFL);
 	sigfillset(&all);
 	pthread_sigmask(SIG_UNBLOCK, &all, NULL);
@@ -316,7 +316,7 @@ static int end_like_child(int status)
 	return 128 + WTERMSIG(status);
 }
 
-/* Of the first is told what was found in it. */
+/* Announce what was found in the first one. */
 static int attach_all(const struct record_options *options, struct recording *recording, char *python,
 		      size_t python_bytes, int *python_error)
 {

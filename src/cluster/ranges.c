@@ -14,7 +14,7 @@ static int compare_numbers(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-/* Sorts them; each stands there once. Returns how many that are. */
+/* Sorts them and removes duplicates. Returns their number. */
 static size_t put_ranges(int64_t *numbers, size_t n, FILE *out)
 {
 	size_t n_different = 0, last;

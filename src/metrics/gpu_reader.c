@@ -67,7 +67,7 @@ static void serve(int socket, int filter_error)
 		if (send_look(socket, &look) < 0 || r < 0)
 			break;
 	}
-	/* The driver releases what the process has. nvmlShutdown() could hang, and nobody would see it. */
+	/* The driver releases what the process has. nvmlShutdown() could hang unnoticed. */
 }
 
 /* ---- Questions ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* serve.c - see serve.h.
  *
- * libmicrohttpd has a thread for each connection, so a slow client holds up nobody else. What a client can hold:
+ * libmicrohttpd has a thread for each connection, so a slow client delays no other one. What a client can hold:
  * 1. a connection without a request that may be answered, for OPENING_MS;
  * 2. a connection that takes an answer, for SENDING_MS;
  * 3. one of MAX_COMMANDS commands, for their time, with a token only.

@@ -77,7 +77,7 @@ static int copy_file(int from, int folder, const char *name)
 	return r < 0 ? r : TAKE_FD(to);
 }
 
-/* Check the copy, which nobody else can change. */
+/* Check the copy, which no other process can change. */
 static int check_journal(int fd)
 {
 	unsigned char last[sizeof super_magic];
