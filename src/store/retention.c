@@ -31,9 +31,11 @@
 	" WHERE later.row_table = b.row_table AND later.row_block > b.row_block"                                                 \
 	" AND (later.first_ns + t.realtime_offset_ns) / 1e9 <= " time "))"
 
-static const char find_sql[] =
-	"SELECT max(rowid), count(*) FROM (SELECT rowid, timestamp FROM sample ORDER BY rowid LIMIT ?1)"
-	" WHERE timestamp < ?2";
+/* Up to the first one that stays: samples are in order but for a second, and what is dropped is one range. */
+#define FIRST_SAMPLES "(SELECT rowid, timestamp FROM sample ORDER BY rowid LIMIT ?1)"
+static const char find_sql[] = "SELECT max(rowid), count(*) FROM " FIRST_SAMPLES
+			       " WHERE rowid < coalesce((SELECT min(rowid) FROM " FIRST_SAMPLES
+			       " WHERE timestamp >= ?2), 9223372036854775807)";
 
 /* ?1: the last sample to drop. */
 static const char *const drop_sql[] = {

@@ -107,6 +107,25 @@ static void totals_are_those_of_what_is_left(void **state)
 	store_close(store);
 }
 
+/* A thread's end brings time of a second before: what is dropped is counted, and the newest stay. */
+static void samples_out_of_order(void **state)
+{
+	const struct folder *f = *state;
+	struct store *store = filled(f->file);
+	struct store_space space;
+
+	assert_int_equal(drop(store, 1000, START + 25 * SECOND), 25);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(put_sample(store, (const uint64_t[]){ 30, 33, 31, 34 }[i], 2), 0);
+	assert_int_equal(drop(store, 1000, START + 32 * SECOND), 1);
+	assert_int_equal(store_read_space(store, &space), 0);
+	assert_int_equal(space.n_samples, 3);
+	assert_int_equal(drop(store, 1000, START + 34 * SECOND), 2);
+	assert_int_equal(store_read_space(store, &space), 0);
+	assert_int_equal(space.n_samples, 1);
+	store_close(store);
+}
+
 static void what_nothing_leads_to_goes(void **state)
 {
 	const struct folder *f = *state;
@@ -206,6 +225,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FOLDER_TEST(totals_are_those_of_what_is_left),
+		FOLDER_TEST(samples_out_of_order),
 		FOLDER_TEST(what_nothing_leads_to_goes),
 		FOLDER_TEST(the_new_tree_stays),
 		FOLDER_TEST(who_has_ended_and_has_no_sample_goes),
