@@ -49,7 +49,7 @@ static uint32_t whole_seconds(uint64_t ms)
 	return (uint32_t)MIN(ms / 1000, (uint64_t)UINT32_MAX);
 }
 
-/* The seconds let the server skip parts of the table. */
+/* The seconds let the server skip parts of the table. Some versions store fractions in `time`. */
 static void print_times(const struct fleet_selection *selection, FILE *out)
 {
 	uint64_t since = milliseconds(selection->since), until = milliseconds(selection->until);
@@ -58,8 +58,8 @@ static void print_times(const struct fleet_selection *selection, FILE *out)
 		fprintf(out, " AND time >= toDateTime(%" PRIu32 ") AND time_ms >= %" PRIu64, whole_seconds(since),
 			since);
 	if (selection->has_until)
-		fprintf(out, " AND time <= toDateTime(%" PRIu32 ") AND time_ms < %" PRIu64, whole_seconds(until),
-			until);
+		fprintf(out, " AND time < toDateTime(%" PRIu32 ") AND time_ms < %" PRIu64,
+			whole_seconds(until + 1000), until);
 }
 
 /* A part of the selection is not valid. */
