@@ -18,7 +18,8 @@
  *    NAME-shm shows that, by another salt than the log's. Such a log is read as an empty one;
  * 6. so is a log whose first transaction since then is not complete. SQLite would make an index for it, and never see
  *    that transaction complete (wal.c, walIndexRecover() keeps no checksum of a log without one). It makes the index
- *    before it requests a lock, so the locks are taken as soon as it requests the log's size.
+ *    before it requests a lock, so the locks are taken as soon as it requests the log's size. If the writer was killed
+ *    then, the log itself shows that it has no complete transaction (log_check.h).
  *
  * Temporary files (sorting) are SQLite's usual ones.
  * Source: SQLite 3.40, os_unix.c "Shared memory", wal.c, pager.h "Locking bytes"; sqlite.org/walformat.html.
@@ -35,6 +36,7 @@
 
 #include "base/util.h"
 #include "src/store/beside.h"
+#include "src/store/log_check.h"
 
 /* Positions of SQLite's locks: in a database from 1 GiB on, in NAME-shm inside the index header. */
 #define PENDING_BYTE INT64_C(0x40000000)
@@ -294,7 +296,7 @@ static bool is_live(int index_fd)
 	return fcntl(index_fd, F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
 }
 
-/* The caller holds the locks of lock_log(), so a log with complete frames cannot start again. */
+/* The caller holds the locks of lock_log(), so a log with complete frames cannot start again. There is a writer. */
 static bool is_old_log(int index_fd, int log_fd)
 {
 	uint8_t index[INDEX_BYTES], log[SALT_BYTES];
@@ -304,7 +306,17 @@ static bool is_old_log(int index_fd, int log_fd)
 	    pread(log_fd, log, sizeof log, SALT_IN_LOG) != sizeof log)
 		return false;
 	memcpy(&n_frames, index + FRAMES_IN_INDEX, sizeof n_frames);
-	return (n_frames == 0 || memcmp(index + SALT_IN_INDEX, log, sizeof log) != 0) && is_live(index_fd);
+	return n_frames == 0 || memcmp(index + SALT_IN_INDEX, log, sizeof log) != 0;
+}
+
+/* Without a writer the index proves nothing: somebody else may have left it. */
+static bool is_empty_log(const struct read_file *file)
+{
+	int log_fd = file->other->fd;
+
+	if (file->index_fd >= 0 && is_live(file->index_fd))
+		return is_old_log(file->index_fd, log_fd);
+	return log_fd >= 0 && log_has_transaction(log_fd) == 0;
 }
 
 static bool has_name(int fd)
@@ -344,15 +356,14 @@ static int lock_log(struct read_file *file)
 	file->has_log = r == 0;
 	if (file->other)
 		file->other->is_old = false;
-	if (r < 0 || file->index_fd < 0)
-		return r;
-	r = set_lock(file->index_fd, F_RDLCK, INDEX_LOCKS + READ_LOCK_0, 1);
-	if (r == 0)
+	if (r == 0 && file->index_fd >= 0)
+		r = set_lock(file->index_fd, F_RDLCK, INDEX_LOCKS + READ_LOCK_0, 1);
+	if (r == 0 && file->index_fd >= 0)
 		r = set_lock(file->index_fd, F_RDLCK, INDEX_LOCKS + READ_LOCK_4, 1);
 	if (r < 0)
 		(void)unlock_log(file);
 	else if (file->other)
-		file->other->is_old = is_old_log(file->index_fd, file->other->fd);
+		file->other->is_old = is_empty_log(file);
 	return r;
 }
 

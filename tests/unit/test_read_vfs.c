@@ -267,6 +267,48 @@ static void test_a_transaction_that_is_not_complete(void **state)
 	finish(store);
 }
 
+/* As a killed recorder leaves the files: with the index, and without. @log_bytes: of the log; 0: all. */
+static void expect_copy(const struct folder *f, off_t log_bytes, int64_t n_counters)
+{
+	char path[600], command[8192];
+	sqlite3 *reader = NULL;
+
+	snprintf(path, sizeof path, "%s/killed.db", f->path);
+	for (int with_index = 0; with_index < 2; with_index++) {
+		snprintf(command, sizeof command,
+			 "cp %s %s && cp %s-wal %s-wal && rm -f %s-shm && { [ %d = 0 ] || cp %s-shm %s-shm; }", f->file,
+			 path, f->file, path, path, with_index, f->file, path);
+		assert_int_equal(system(command), 0);
+		snprintf(command, sizeof command, "%s-wal", path);
+		if (log_bytes > 0)
+			assert_int_equal(truncate(command, log_bytes), 0);
+		assert_int_equal(store_open_reader(path, &reader), 0);
+		assert_int_equal(ask(reader, "SELECT count(*) FROM counter WHERE name LIKE 'counter %'"), n_counters);
+		assert_int_equal(ask(reader, "SELECT count(*) FROM sample"), BATCH_SAMPLES);
+		sqlite3_close(reader);
+	}
+}
+
+/* Its log began again, and has no complete transaction since: only a header, or a part of one. */
+static void test_killed_in_a_first_transaction(void **state)
+{
+	static const char many[] = "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n WHERE i < 3000)"
+				   " INSERT INTO counter(name, value) SELECT 'counter ' || i, i FROM n";
+	const struct folder *f = *state;
+	struct store *store = new_store(f->file);
+	sqlite3 *db = store_connection(store);
+
+	assert_int_equal(sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "PRAGMA cache_size = 4; BEGIN", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, many, NULL, NULL, NULL), SQLITE_OK);
+	expect_copy(f, 0, 0);
+	expect_copy(f, 32, 0);
+	expect_copy(f, 32 + 100, 0);
+	assert_int_equal(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+	expect_copy(f, 0, 3000);
+	finish(store);
+}
+
 static void test_beside_a_recorder(void **state)
 {
 	const struct folder *f = *state;
@@ -308,6 +350,7 @@ int main(void)
 		FOLDER_TEST(test_a_journal_of_the_owner_names_no_other_file),
 		FOLDER_TEST(test_nothing_is_made_beside_a_log),
 		FOLDER_TEST(test_a_transaction_that_is_not_complete),
+		FOLDER_TEST(test_killed_in_a_first_transaction),
 		FOLDER_TEST(test_beside_a_recorder),
 	};
 
