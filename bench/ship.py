@@ -77,7 +77,7 @@ def cost(options):
 
 def measure(server, proxy, path, folder):
     to = ["--to", server.url(port=proxy.address), "--state", folder + "/state"]
-    run("ship", "--init", "--keep", 0, "--keep-totals", 0, *to)
+    run("ship", "--init", "--keep-days", 0, "--keep-totals-days", 0, *to)
     n = samples_of(path)[0]
     before, server_before = resource.getrusage(resource.RUSAGE_CHILDREN), cpu_s(server.process.pid)
     print(run("ship", path, *to).stderr.strip())

@@ -83,11 +83,12 @@ static const struct argp_option option_list[] = {
 	{ "init", OPTION_INIT, NULL, 0, "Create or upgrade the tables on each server; shippers may run meanwhile", 2 },
 	{ "status", OPTION_STATUS, NULL, 0, "Print how much of each recording was sent", 2 },
 	{ "verify", OPTION_VERIFY, NULL, 0, "Compare the numbers of samples here and on the server", 2 },
-	{ "drop-old", OPTION_DROP_OLD, NULL, 0, "Remove days older than --keep; newer servers do that by themselves",
-	  2 },
+	{ "drop-old", OPTION_DROP_OLD, NULL, 0,
+	  "Remove days older than --keep-days; newer servers do that by themselves", 2 },
 	{ NULL, 0, NULL, 0, "Of --init:", 3 },
-	{ "keep", OPTION_KEEP, "TIME", 0, "Keep samples for TIME, in whole days; 0: for ever (default: 30d)", 3 },
-	{ "keep-totals", OPTION_KEEP_TOTALS, "TIME", 0, "Keep totals, stacks and names for TIME (default: 365d)", 3 },
+	{ "keep-days", OPTION_KEEP, "N", 0, "Keep samples for N days; 0: for ever (default: 30)", 3 },
+	{ "keep-totals-days", OPTION_KEEP_TOTALS, "N", 0, "Keep totals, stacks and names for N days (default: 365)",
+	  3 },
 	{ "cluster", OPTION_CLUSTER, "NAME", 0,
 	  "Read from all shards of NAME in remote_servers (default: a single server)", 3 },
 	{ "replicated", OPTION_REPLICATED, NULL, 0, "Replicate tables by the server's macros {shard} and {replica}",
@@ -134,16 +135,6 @@ static void check(struct argp_state *state, const struct options *options)
 		argp_error(state, "--init and --drop-old take no recording");
 	if (!options->writer_file != !options->reader_file)
 		argp_error(state, "--writer-password-file and --reader-password-file belong together");
-}
-
-/* The servers remove whole days. */
-static unsigned parse_days(struct argp_state *state, const char *text, const char *what)
-{
-	double days = cli_parse_duration(state, text, what, 0, MAX_KEEP_DAYS * 86400.0) / 86400;
-
-	if (days != floor(days))
-		argp_error(state, "%s takes whole days, such as 30d, not %s", what, text);
-	return (unsigned)days;
 }
 
 static error_t parse_connection(int key, char *argument, struct options *options)
@@ -198,10 +189,11 @@ static error_t parse_init(int key, char *argument, struct argp_state *state, str
 		options->init.is_replicated = true;
 		return 0;
 	case OPTION_KEEP:
-		options->init.keep_days = parse_days(state, argument, "--keep");
+		options->init.keep_days = (unsigned)cli_parse_number(state, argument, "--keep-days", 0, MAX_KEEP_DAYS);
 		return 0;
 	case OPTION_KEEP_TOTALS:
-		options->init.keep_totals_days = parse_days(state, argument, "--keep-totals");
+		options->init.keep_totals_days = (unsigned)cli_parse_number(state, argument, "--keep-totals-days", 0,
+									    MAX_KEEP_DAYS);
 		return 0;
 	case OPTION_WRITER:
 		options->writer_file = argument;
@@ -277,7 +269,7 @@ static const struct argp argp = {
 	.doc = "Send recordings (default: probing.db) to ClickHouse, each sample exactly once. Recordings that are still written "
 	       "are followed to their end. When the server is away or overloaded, samples wait in the recording; a killed ship "
 	       "continues where it was.\vExamples:\n"
-	       "  probing ship --init --to https://admin@ch.example/prod --keep 30d\n"
+	       "  probing ship --init --to https://admin@ch.example/prod --keep-days 30\n"
 	       "  probing ship *.db --to https://prod_writer@ch.example/prod --job llm-7 --password-file ~/.ch\n"
 	       "  probing ship train.db --to http://127.0.0.1/prod --verify\n\n"
 	       "Passwords come from a file or from $" FLEET_PASSWORD_VARIABLE
