@@ -31,11 +31,7 @@
 	" WHERE later.row_table = b.row_table AND later.row_block > b.row_block"                                                 \
 	" AND (later.first_ns + t.realtime_offset_ns) / 1e9 <= " time "))"
 
-/* Up to the first one that stays: samples are in order but for a second, and what is dropped is one range. */
-#define FIRST_SAMPLES "(SELECT rowid, timestamp FROM sample ORDER BY rowid LIMIT ?1)"
-static const char find_sql[] = "SELECT max(rowid), count(*) FROM " FIRST_SAMPLES
-			       " WHERE rowid < coalesce((SELECT min(rowid) FROM " FIRST_SAMPLES
-			       " WHERE timestamp >= ?2), 9223372036854775807)";
+static const char find_sql[] = "SELECT rowid, timestamp FROM sample ORDER BY rowid LIMIT ?1";
 
 /* ?1: the last sample to drop. */
 static const char *const drop_sql[] = {
@@ -146,9 +142,13 @@ int store_read_space(struct store *store, struct store_space *ret)
 	return 0;
 }
 
-/* Find the last of the oldest samples to drop; *ret_n 0: none. */
+/*
+ * Count the oldest samples to drop, up to the first one that stays: samples are in order but for a second, and what is
+ * dropped is one range. *ret_n 0: none.
+ */
 static int find_oldest(struct store *store, int64_t max, uint64_t before_ns, int64_t *ret_last, int64_t *ret_n)
 {
+	double before = before_ns == UINT64_MAX ? (double)INFINITY : store_seconds(before_ns);
 	sqlite3_stmt *statement;
 	int code, r;
 
@@ -156,13 +156,12 @@ static int find_oldest(struct store *store, int64_t max, uint64_t before_ns, int
 	if (r < 0)
 		return r;
 	sqlite3_bind_int64(statement, 1, max);
-	sqlite3_bind_double(statement, 2, before_ns == UINT64_MAX ? (double)INFINITY : store_seconds(before_ns));
-	code = sqlite3_step(statement);
-	r = code == SQLITE_ROW ? 0 : store_errno(store->db, code);
-	if (r >= 0) {
+	for (*ret_last = *ret_n = 0; (code = sqlite3_step(statement)) == SQLITE_ROW; ++*ret_n) {
+		if (sqlite3_column_double(statement, 1) >= before)
+			break;
 		*ret_last = sqlite3_column_int64(statement, 0);
-		*ret_n = sqlite3_column_int64(statement, 1);
 	}
+	r = code == SQLITE_ROW || code == SQLITE_DONE ? 0 : store_errno(store->db, code);
 	sqlite3_finalize(statement);
 	return r;
 }
