@@ -12,7 +12,7 @@
 #define ZSTD "ZSTD(1)"
 
 static const struct fleet_column samples[] = {
-	{ "job", "LowCardinality(String)", "String", NULL, "String", "the job, as the shipper was told" },
+	{ "job", "LowCardinality(String)", "String", NULL, "String", "name of the job (ship --job)" },
 	{ "run", "UInt64", NULL, ZSTD, NULL, "the recording: runs.run" },
 	{ "rank", "Int32", NULL, ZSTD, NULL, "of the process in its job; -1: unknown" },
 	{ "pid", "UInt32", NULL, ZSTD, NULL, "the process" },

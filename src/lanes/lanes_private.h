@@ -92,7 +92,7 @@ static inline uint64_t interval_end(const struct interval *item)
 	return item->start_ns + item->length_ns;
 }
 
-/* columns_make - make the levels of a thread, anew. -ENOMEM. */
+/* columns_make - build the levels of a thread again. -ENOMEM. */
 int columns_make(struct lane_thread *thread, const struct calls *calls);
 /* columns_fold - n columns of 2^level ns, from an index on. -ENOMEM. */
 int columns_fold(const struct lane_thread *thread, const struct calls *calls, unsigned level, uint64_t first, size_t n,

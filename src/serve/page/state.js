@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// state.js - what is looked at, in the fragment of the URL: views link to each other, links can be shared, Back undoes a step.
+// state.js - target, time range, thread and function, kept in the fragment of the URL: views link to each other, links can be shared, Back undoes a step.
 //
 // Shared by all views: target; since and until (seconds after the start of the recording); thread (a TID or a glob); rank (a PID or a
 // glob of process names); function (a glob). Every other name belongs to one view and goes when another one is opened.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// tables.js - the view of tables: an editor for SQL with completion, its results, a chart, downloads, and what was asked before.
+// tables.js - the view of tables: an editor for SQL with completion, its results, a chart, downloads, and a history of queries.
 import { element } from "../../export/html/dom.js";
 import { ask, catalogueOf, query } from "./api.js";
 import { chart } from "./chart.js";

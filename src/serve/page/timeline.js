@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// timeline.js - the view of threads over time: what is asked from the server, keys and pointers, details, and a table for those who do not see it.
+// timeline.js - the view of threads over time: requests to the server, keys and pointers, details, and a table for screen readers.
 //
 // The server folds to columns of the width of a pixel, so an answer is as large as the picture and not as the recording. Between two
 // answers the last ones are drawn, moved and scaled: each frame is drawn from what is there.
@@ -12,7 +12,7 @@ import { makePainter } from "./timeline_draw.js";
 
 const OPEN_AT_FIRST = 4;
 const MAX_CHOSEN = 64;
-const MARGIN = 0.5; // what is asked for on each side, as a part of what is seen
+const MARGIN = 0.5; // requested on each side, as a fraction of the visible range
 const PAUSE_MS = 40; // of the view, before the server is asked
 const REST_MS = 400; // before the URL has the range
 const LIVE_MS = 2000;
