@@ -428,7 +428,8 @@ class Wanted(Scratch):
         with fixture("demo.py") as target:
             recording = self.recording(target, "--no-native")
         kinds = {frame.kind for sample in recording.samples if sample.stack for frame in recording.path(sample.stack)}
-        self.assertEqual({"python"}, kinds)
+        # On a loaded machine, CPU time may be left without a sample. Its one frame says so, and is of no language.
+        self.assertEqual({"python"}, kinds - {"unsampled"})
 
     def assertNearlyAllIn(self, name, recording):
         n = sum(name in functions_of(recording, sample) for sample in recording.samples)
