@@ -41,12 +41,18 @@ class AlwaysOnCase:
         t.wait_until(lambda: not os.path.exists("/proc/%d" % pid), 30, "the end of the recorder")
 
     def assertRecorded(self, name, function="burn", least=0.6):
-        """The file is whole, and has the program's 0.8 s but three periods at most."""
+        """The file is whole, and has the program's 0.8 s but three periods at most.
+
+        Timers that expire in the kernel give an ordinary user no sample. Such time is in the file without a stack, and is the
+        lesser part.
+        """
         recording = t.Recording(self.path(name))
         self.assertEqual("ok", recording.integrity)
         self.assertEqual(1, recording.run["clean"])
-        seconds = sum(s.weight for s in recording.samples if function in recording.names(s.stack)) / 1e9
-        self.assertGreater(seconds, least, recording.all_names())
+        in_function = sum(s.weight for s in recording.samples if function in recording.names(s.stack)) / 1e9
+        without = sum(s.weight for s in recording.samples if "[not sampled]" in recording.names(s.stack)) / 1e9
+        self.assertGreater(in_function + without, least, recording.all_names())
+        self.assertGreater(in_function, least / 2, recording.all_names())
         return recording
 
     def test_ends(self):
