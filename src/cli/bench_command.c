@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/size_limit.h"
 #include "base/util.h"
-#include "src/cli/size_limit.h"
 
 static size_t count_words(char *const *words)
 {

@@ -3,7 +3,7 @@
  *
  * SIGPIPE keeps its inherited disposition: a program that record starts inherits it.
  * By default it ends us silently; if it is ignored, EPIPE does; a recording goes on in either case (recording_run.c). SIGXFSZ is ignored, because a file at its size
- * limit is an error with a sentence of its own (size_limit.h).
+ * limit is an error with a sentence of its own (base/size_limit.h).
  */
 #include <errno.h>
 #include <locale.h>
@@ -15,7 +15,7 @@
 #include "src/cli/cli.h"
 #include "src/cli/endpoint.h"
 #include "src/cli/older_probing.h"
-#include "src/cli/size_limit.h"
+#include "base/size_limit.h"
 #include "src/store/store.h"
 
 /* Writing buffered text, such as help or a short answer, may fail only now. */

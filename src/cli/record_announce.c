@@ -6,7 +6,10 @@
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/record_options.h"
+#include "src/cli/target_errors.h"
 #include "unwind/cpython/cpython.h"
+
+enum { NAMED = 8 }; /* number of processes named in a message */
 
 /* Print the stack source, why it is not a better one, and what would change that. */
 static void announce_source(const struct record_options *options, const struct recording *recording)
@@ -77,4 +80,26 @@ void record_announce(const struct record_options *options, const struct recordin
 	else
 		cli_say("recording Python %s, process %d, %s%s\n", python, (int)recording->pid,
 			record_pace(options, pace, sizeof pace), options->duration_s > 0 ? "" : "; Ctrl-C ends it");
+}
+
+void record_announce_all(const struct record_options *options, const struct recording *recording)
+{
+	const struct targets *targets = &recording->targets;
+
+	if (options->quiet)
+		return;
+	target_print_refused(targets, "recorded");
+	if (targets->n == 1)
+		return;
+	cli_say("recording %zu processes: ", targets->n);
+	for (size_t i = 0; i < targets->n && i < NAMED; i++) {
+		CLEANUP(freep) char *name = proc_text(targets->pids[i], "comm", 64);
+
+		cli_say("%s%d", i > 0 ? ", " : "", (int)targets->pids[i]);
+		if (name && name[0])
+			cli_say(" (%s)", name);
+	}
+	if (targets->n > NAMED)
+		cli_say(" and %zu others", targets->n - NAMED);
+	cli_say(", at %g Hz%s\n", options->capture.hz, options->duration_s > 0 ? "" : "; Ctrl-C ends it");
 }

@@ -22,6 +22,7 @@
 #include "src/cli/cli.h"
 #include "src/cli/least_privilege.h"
 #include "src/cli/new_file_options.h"
+#include "src/cli/target_errors.h"
 #include "src/metrics/metrics.h"
 
 #define CREDIT_NS UINT64_C(200000000)
@@ -497,7 +498,7 @@ int record_metrics(struct record_options *options, struct background *background
 	int restrict_error, status = EXIT_OK;
 
 	if (targets_are_asked_for(&options->targets))
-		status = targets_find(&options->targets, &agent.named);
+		status = target_find(&options->targets, &agent.named);
 	if (status == EXIT_OK)
 		status = begin(&agent);
 	if (status == EXIT_OK && options->is_background && background_leave(background, options->path) < 0)

@@ -7,11 +7,11 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "src/capture/capture.h"
 #include "src/cli/picture.h"
 #include "src/cli/recording_run.h"
-#include "src/cli/targets.h"
 #include "src/pipeline/pipeline.h"
-#include "src/capture/capture.h"
+#include "src/target/target.h"
 
 struct record_options {
 	struct target_options targets;

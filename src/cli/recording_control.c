@@ -12,7 +12,7 @@
 
 #include "base/util.h"
 #include "src/cli/cli.h"
-#include "src/cli/event_loop.h"
+#include "src/target/target.h"
 
 uint64_t recording_recorded_ns(const struct recording *recording)
 {

@@ -15,11 +15,9 @@
 
 #include "base/stack_reserve.h"
 #include "base/util.h"
-#include "src/cli/event_loop.h"
-#include "src/cli/pidfd_set.h"
 #include "src/cli/format.h"
-#include "src/cli/matching.h"
 #include "src/cli/recording_control.h"
+#include "src/target/target.h"
 
 enum {
 	MATCH_MS = 500,

@@ -7,12 +7,11 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "src/cli/background.h"
-#include "src/cli/control.h"
-#include "src/cli/least_privilege.h"
-#include "src/cli/targets.h"
-#include "src/pipeline/pipeline.h"
 #include "src/capture/capture.h"
+#include "src/cli/background.h"
+#include "src/cli/least_privilege.h"
+#include "src/pipeline/pipeline.h"
+#include "src/target/target.h"
 
 struct matching;
 struct picture;

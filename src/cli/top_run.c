@@ -16,8 +16,8 @@
 
 #include "base/util.h"
 #include "src/cli/cli.h"
-#include "src/cli/event_loop.h"
 #include "src/cli/record_options.h"
+#include "src/target/target.h"
 
 enum { PORTION = 256, PORTION_NS = 50000000, TICK_NS = 100000000, TICKS_TO_FLUSH = 3, CAPTURE_NICE = -10 };
 enum { SETTLE_STEPS = 50, SETTLE_STEP_NS = 20000000, DEFAULT_COLUMNS = 120 };

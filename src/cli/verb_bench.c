@@ -15,12 +15,12 @@
 #include "base/util.h"
 #include "src/cli/bench_command.h"
 #include "src/cli/bench_store.h"
-#include "src/cli/child.h"
 #include "src/cli/cli.h"
-#include "src/cli/new_file_options.h"
 #include "src/cli/inputs.h"
-#include "src/cli/target_errors.h"
+#include "src/cli/new_file_options.h"
 #include "src/cli/progress.h"
+#include "src/cli/target_errors.h"
+#include "src/target/target.h"
 
 enum { KEY_WARMUP = 0x800, KEY_NO_TIMING, KEY_IGNORE, KEY_SHOW, KEY_MODE, KEY_SOURCE, KEY_NO_KERNEL };
 enum { MAX_RUNS = 200, MAX_OPTIONS = 32 };

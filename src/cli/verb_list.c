@@ -13,7 +13,8 @@
 #include "src/cli/agent_use.h"
 #include "src/cli/cli.h"
 #include "src/cli/python_program.h"
-#include "src/cli/targets.h"
+#include "src/cli/target_errors.h"
+#include "src/target/target.h"
 
 enum { OPTION_TREE = 0x200, MAX_COMMAND = 4096, MAX_DEPTH = 64 };
 
@@ -187,7 +188,7 @@ static int run_list(int argc, char **argv)
 
 	cli_parse(&argp, argc, argv, 0, &options);
 	r = glob_list_add(&wanted.comms, "*");
-	status = r < 0 ? cli_fail(EXIT_FAILED, "not enough memory") : targets_find(&wanted, &targets);
+	status = r < 0 ? cli_fail(EXIT_FAILED, "not enough memory") : target_find(&wanted, &targets);
 	if (status != EXIT_OK)
 		return status;
 	list.items = calloc(targets.n + 1, sizeof *list.items);
@@ -197,7 +198,7 @@ static int run_list(int argc, char **argv)
 	if (r < 0)
 		return cli_fail(EXIT_FAILED, "not enough memory");
 	put_list(&list, &options);
-	targets_print_refused(&targets, "listed");
+	target_print_refused(&targets, "listed");
 	return EXIT_OK;
 }
 

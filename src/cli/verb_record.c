@@ -19,9 +19,7 @@
 #include "base/util.h"
 #include "src/cli/agent_use.h"
 #include "src/cli/background.h"
-#include "src/cli/child.h"
 #include "src/cli/cli.h"
-#include "src/cli/matching.h"
 #include "src/cli/record_metrics.h"
 #include "src/cli/record_options.h"
 #include "src/cli/record_ship.h"
@@ -29,6 +27,7 @@
 #include "src/cli/recording_run.h"
 #include "src/cli/summary.h"
 #include "src/cli/target_errors.h"
+#include "src/target/target.h"
 
 enum { DEFAULT_HZ = 99 };
 
@@ -341,7 +340,7 @@ static int record_targets(struct record_options *options, struct recording *reco
 	int r, status, python_error = 0;
 	char python[64] = "";
 
-	status = targets_find(&options->targets, targets);
+	status = target_find(&options->targets, targets);
 	if (status != EXIT_OK)
 		return status;
 	recording->pid = targets->pids[0];
@@ -446,7 +445,7 @@ static int run_record(int argc, char **argv)
 	}
 	status = picture_prepare(&options.picture, options.path, options.mode, options.quiet);
 	if (status == EXIT_OK && options.control)
-		status = control_open(options.control, &recording.control);
+		status = target_open_control(options.control, &recording.control);
 	if (status == EXIT_OK && options.command)
 		status = record_command(&options, &recording, &mask);
 	else if (status == EXIT_OK)

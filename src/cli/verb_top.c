@@ -15,11 +15,10 @@
 #include "base/proc.h"
 #include "base/util.h"
 #include "src/cli/agent_use.h"
-#include "src/cli/child.h"
 #include "src/cli/cli.h"
 #include "src/cli/target_errors.h"
-#include "src/cli/targets.h"
 #include "src/cli/top_run.h"
+#include "src/target/target.h"
 
 enum { DEFAULT_HZ = 99, DEFAULT_ROWS = 20, DEFAULT_WINDOW_S = 5 };
 
@@ -117,7 +116,7 @@ static int find_processes(const struct top_arguments *arguments, struct targets 
 {
 	pid_t pid = arguments->pid;
 	struct target_options options = { .pids = &pid, .n_pids = 1, .descendants = arguments->subprocesses };
-	int status = targets_find(&options, ret);
+	int status = target_find(&options, ret);
 
 	free(options.uids);
 	return status;

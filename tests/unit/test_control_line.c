@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "src/cli/control_line.h"
+#include "src/target/target.h"
 
 /* Feed a text; returns how many commands came, the last one in *ret. */
 static size_t feed(struct control_line *line, const char *text, enum control_command *ret)

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "src/cli/event_loop.h"
+#include "src/target/target.h"
 
 enum { MS = 1000000 };
 

@@ -39,6 +39,7 @@ static const struct layer {
 	{ "src/ring", { NULL } },
 	{ "src/agent", { "base", "src/config", "src/ring" } },
 	{ "src/capture", { "base", "src/agent" } },
+	{ "src/target", { "base", "src/capture" } },
 	{ "src/catalogue", { "base" } },
 	{ "src/profile", { "base" } },
 	{ "src/store", { "base", "src/catalogue", "src/profile" } },
@@ -81,7 +82,7 @@ static const struct layer {
 	    "src/backtrace", "src/doctor",    "src/top",       "src/live",       "src/archive",   "src/import",
 	    "src/compare",   "src/inject",    "src/agent",     "src/prompt",     "src/config",    "src/probes",
 	    "src/ring",      "src/catalogue", "src/cluster",   "src/rows",       "src/metrics",   "src/serve",
-	    "src/lanes",     "src/http",      "src/fleet" } },
+	    "src/lanes",     "src/http",      "src/fleet",     "src/target" } },
 };
 
 /* Folders of sources: each belongs to a layer. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* control_line.c - see control_line.h.
+/* control_line.c - see target.h.
  *
  * Input is untrusted: a line is never longer than its buffer, and an unknown command is
  * shown to users as text.
  */
-#include "src/cli/control_line.h"
+#include "src/target/target.h"
 
 #include <string.h>
 

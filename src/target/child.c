@@ -6,7 +6,7 @@
  * errno. A child whose parent dies before the release reads
  * the end of the pipe and exits.
  */
-#include "src/cli/child.h"
+#include "src/target/target.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,8 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/size_limit.h"
 #include "base/util.h"
-#include "src/cli/size_limit.h"
 
 static int check_file(const char *path)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* event_loop.c - see event_loop.h. */
-#include "src/cli/event_loop.h"
+/* event_loop.c - see target.h. */
+#include "src/target/target.h"
 
 #include <errno.h>
 #include <sys/epoll.h>

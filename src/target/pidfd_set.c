@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* pidfd_set.c - see pidfd_set.h.
+/* pidfd_set.c - see target.h.
  *
  * A pidfd stays readable after the end of its process, so each is closed at that event.
  * Source: pidfd_open(2), epoll(7).
  */
-#include "src/cli/pidfd_set.h"
+#include "src/target/target.h"
 
 #include <errno.h>
 #include <sys/epoll.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* targets.c - see targets.h.
+/* targets.c - see target.h.
  *
  * A selection becomes a list of PIDs in three steps: the given ones, those
  * that match names and users, and the descendants of all of these. Processes start and end
  * meanwhile; an ended one is skipped later. Reading a process' memory needs
  * at least the rights that sampling it does (ptrace(2), access mode checking), so it decides.
  */
-#include "src/cli/targets.h"
+#include "src/target/target.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -21,7 +21,6 @@
 
 #include "base/proc.h"
 #include "base/util.h"
-#include "src/cli/cli.h"
 #include "src/capture/capture.h"
 
 enum {
@@ -29,7 +28,6 @@ enum {
 	MAX_ROUNDS = 8, /* rounds of searching descendants of newly found processes */
 	MAX_CMDLINE = 1 << 16,
 	WAIT_NS = 50000000,
-	NAMED = 8, /* number of processes named in a message */
 };
 
 /* A process in /proc. */
@@ -173,7 +171,8 @@ static bool is_of(const unsigned *uids, size_t n_uids, pid_t pid)
 	return false;
 }
 
-static int find_users(const struct glob_list *users, unsigned *uids)
+/* @ret_unknown: with -EINVAL, the one that there is not. */
+static int find_users(const struct glob_list *users, unsigned *uids, const char **ret_unknown)
 {
 	for (size_t i = 0; i < users->n; i++) {
 		const struct passwd *user = getpwnam(users->words[i]);
@@ -181,10 +180,12 @@ static int find_users(const struct glob_list *users, unsigned *uids)
 
 		errno = 0;
 		uids[i] = user ? user->pw_uid : (unsigned)strtoul(users->words[i], &end, 10);
-		if (!user && (*end || errno != 0 || users->words[i][0] == '-'))
-			return cli_fail(EXIT_NO_INPUT, "there is no user %s", users->words[i]);
+		if (!user && (*end || errno != 0 || users->words[i][0] == '-')) {
+			*ret_unknown = users->words[i];
+			return -EINVAL;
+		}
 	}
-	return EXIT_OK;
+	return 0;
 }
 
 /* Skip our ancestors, such as sudo, whose command line contains ours. */
@@ -208,22 +209,21 @@ bool targets_match(const struct target_options *options, pid_t pid)
 	       (options->users.n == 0 || is_of(options->uids, options->users.n, pid));
 }
 
-/* Look up users once: a recorder without privileges cannot do it later. Returns an exit status. */
+/* Look up users once: a recorder without privileges cannot do it later. */
 static int add_matching(struct target_options *options, const struct list *all, struct targets *targets)
 {
-	int status = EXIT_OK;
+	int r = 0;
 
 	if (!options->uids) {
 		options->uids = calloc(options->users.n + 1, sizeof *options->uids);
-		status = options->uids ? find_users(&options->users, options->uids)
-				       : cli_fail(EXIT_FAILED, "not enough memory");
+		r = options->uids ? find_users(&options->users, options->uids, &targets->unknown_user) : -ENOMEM;
 	}
-	if (status != EXIT_OK || !targets_are_matched(options))
-		return status;
-	for (size_t i = 0; i < all->n; i++)
-		if (targets_match(options, all->items[i].pid) && targets_add(targets, all->items[i].pid) < 0)
-			return cli_fail(EXIT_FAILED, "not enough memory");
-	return EXIT_OK;
+	if (!targets_are_matched(options))
+		return r;
+	for (size_t i = 0; r >= 0 && i < all->n; i++)
+		if (targets_match(options, all->items[i].pid))
+			r = targets_add(targets, all->items[i].pid);
+	return r;
 }
 
 /* ---- Descendants ---- */
@@ -325,95 +325,6 @@ static int part_refused(const struct target_options *options, struct targets *ta
 	return r;
 }
 
-/* "12 (python3), 34 (cron) and 5 others" */
-static void name_refused(const struct targets *targets, bool missing, FILE *out)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < targets->n_refused; i++) {
-		const struct target_refusal *refusal = &targets->refused[i];
-
-		if ((refusal->error == -ESRCH) != missing)
-			continue;
-		if (n++ >= NAMED)
-			continue;
-		fprintf(out, "%s%d", n > 1 ? ", " : "", (int)refusal->pid);
-		if (refusal->name[0])
-			fprintf(out, " (%s)", refusal->name);
-	}
-	if (n > NAMED)
-		fprintf(out, " and %zu others", n - NAMED);
-}
-
-static char *text_of_refused(const struct targets *targets, bool missing)
-{
-	char *text = NULL;
-	size_t n_bytes;
-	FILE *out = open_memstream(&text, &n_bytes);
-
-	if (!out)
-		return NULL;
-	name_refused(targets, missing, out);
-	if (fclose(out) != 0)
-		return NULL;
-	return text;
-}
-
-static const char remedy[] = "run as root or with CAP_SYS_PTRACE and CAP_PERFMON, or, for your own processes, "
-			     "`sysctl kernel.yama.ptrace_scope=0`";
-
-void targets_print_refused(const struct targets *targets, const char *done)
-{
-	CLEANUP(freep) char *missing = text_of_refused(targets, true), *refused = text_of_refused(targets, false);
-
-	if (missing && missing[0])
-		cli_say("no process %s: recording the others\n", missing);
-	if (refused && refused[0])
-		cli_say("not %s (no permission): %s: %s\n", done, refused, remedy);
-}
-
-static void put_words(const struct glob_list *words, FILE *out)
-{
-	for (size_t i = 0; i < words->n; i++)
-		fprintf(out, "%s%s", i > 0 ? "," : "", words->words[i]);
-}
-
-static int fail_nothing(const struct target_options *options)
-{
-	CLEANUP(freep) char *what = NULL;
-	size_t n_bytes;
-	FILE *out = open_memstream(&what, &n_bytes);
-
-	if (!out)
-		return cli_fail(EXIT_FAILED, "not enough memory");
-	if (options->comms.n > 0) {
-		fputs(" called ", out);
-		put_words(&options->comms, out);
-	}
-	if (options->cmdlines.n > 0) {
-		fputs(" with the command line ", out);
-		put_words(&options->cmdlines, out);
-	}
-	if (options->users.n > 0) {
-		fputs(" of the user ", out);
-		put_words(&options->users, out);
-	}
-	fclose(out);
-	return cli_fail(EXIT_NO_INPUT, "there is no process%s%s", what ? what : "",
-			targets_are_matched(options) ? "; --wait waits for one to start" : "");
-}
-
-static int fail_refused(const struct targets *targets)
-{
-	CLEANUP(freep) char *missing = text_of_refused(targets, true), *refused = text_of_refused(targets, false);
-
-	if (!missing || !refused)
-		return cli_fail(EXIT_FAILED, "not enough memory");
-	if (!refused[0])
-		return cli_fail(EXIT_NO_INPUT, "there is no process %s", missing);
-	return cli_fail(EXIT_NOT_PERMITTED, "no permission to record any of the processes: %s: %s", refused, remedy);
-}
-
 /* This thread may block the signals that end it: a recorder handles them in its own loop. */
 static bool is_interrupted(void)
 {
@@ -424,67 +335,45 @@ static bool is_interrupted(void)
 }
 
 /* Wait until at least one process matches. */
-static int wait_for_first(struct target_options *options, struct targets *targets)
+static int wait_for_first(struct target_options *options, void (*waiting)(void), struct targets *targets)
 {
 	static const struct timespec pause = { .tv_nsec = WAIT_NS };
-	bool told = false;
-	int status = EXIT_OK;
+	int r = 0;
 
-	while (status == EXIT_OK && options->wait && targets->n == 0) {
+	if (options->wait && targets->n == 0)
+		waiting();
+	while (r >= 0 && options->wait && targets->n == 0) {
 		CLEANUP(list_done) struct list all = { 0 };
-		int r;
 
-		if (!told)
-			cli_say("waiting for a process to start; Ctrl-C ends it\n");
-		told = true;
 		nanosleep(&pause, NULL);
 		if (is_interrupted())
-			return cli_fail(EXIT_FAILED, "interrupted while waiting: nothing was recorded");
+			return -EINTR;
 		r = list_all(&all);
-		status = r < 0 ? cli_fail(cli_status(r), "the processes cannot be listed: %s", strerror(-r))
-			       : add_matching(options, &all, targets);
+		if (r >= 0)
+			r = add_matching(options, &all, targets);
 	}
-	return status;
+	return r;
 }
 
-static int find(struct target_options *options, struct targets *targets)
+int targets_find(struct target_options *options, void (*waiting)(void), struct targets *ret)
 {
 	CLEANUP(list_done) struct list all = { 0 };
-	int r = 0, status;
+	int r = 0;
 
+	*ret = (struct targets){ 0 };
 	for (size_t i = 0; r >= 0 && i < options->n_pids; i++)
-		r = targets_add(targets, options->pids[i]);
+		r = targets_add(ret, options->pids[i]);
 	if (r >= 0)
 		r = list_all(&all);
-	if (r < 0)
-		return cli_fail(cli_status(r), "the processes cannot be listed: %s", strerror(-r));
-	status = add_matching(options, &all, targets);
-	if (status == EXIT_OK)
-		status = wait_for_first(options, targets);
-	if (status != EXIT_OK)
-		return status;
-	if (options->descendants)
-		r = targets_add_descendants(targets);
-	if (targets->n == 0)
-		return fail_nothing(options);
-	if (r >= 0 && (targets->n > 1 || options->n_pids == 0))
-		r = part_refused(options, targets);
-	if (r < 0)
-		return cli_fail(EXIT_FAILED, "the processes cannot be listed: %s", strerror(-r));
-	if (targets->n > 0)
-		return EXIT_OK;
-	return targets->n_refused > 0 ? fail_refused(targets) : fail_nothing(options);
-}
-
-int targets_find(struct target_options *options, struct targets *ret)
-{
-	CLEANUP(targets_done) struct targets targets = { 0 };
-	int status;
-
-	status = find(options, &targets);
-	if (status != EXIT_OK)
-		return status;
-	*ret = targets;
-	targets = (struct targets){ 0 };
-	return EXIT_OK;
+	if (r >= 0)
+		r = add_matching(options, &all, ret);
+	if (r >= 0)
+		r = wait_for_first(options, waiting, ret);
+	if (r >= 0 && options->descendants)
+		r = targets_add_descendants(ret);
+	if (r >= 0 && (ret->n > 1 || options->n_pids == 0))
+		r = part_refused(options, ret);
+	if (r < 0 || ret->n > 0)
+		return r;
+	return ret->n_refused > 0 ? -EPERM : -ESRCH;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* size_limit.h - the file size limit (RLIMIT_FSIZE) as an error of write(2) instead of a signal. */
-#ifndef PROBING_CLI_SIZE_LIMIT_H
-#define PROBING_CLI_SIZE_LIMIT_H
+#ifndef PROBING_BASE_SIZE_LIMIT_H
+#define PROBING_BASE_SIZE_LIMIT_H
 
 /*
  * size_limit_as_error - from here on a write beyond the limit fails with EFBIG. By default the kernel also sends

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* size_limit.c - see size_limit.h. */
-#include "src/cli/size_limit.h"
+#include "base/size_limit.h"
 
 #include <signal.h>
 

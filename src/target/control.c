@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* control.c - see control.h.
+/* control.c - see target.h.
  *
  * Both FIFOs are open for reading and writing: then neither is at its end when a
  * writer or reader closes it, and no call here ever blocks. An answer stays in its FIFO until it
  * is read.
  */
-#include "src/cli/control.h"
+#include "src/target/target.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "src/cli/cli.h"
 
 /* Only the user may write to the FIFO, because it controls the recorder. */
 static int check_fifo(const struct stat *st)
@@ -65,53 +64,33 @@ static void end_fifo(struct control_fifo *fifo)
 		place_done(&fifo->place);
 }
 
-static int fail(const char *path, int error)
+static int open_one(struct control *control, const char *path, struct control_fifo *fifo, int *fd)
 {
-	if (error == -ENXIO || error == -EISDIR)
-		return cli_fail(EXIT_NO_OUTPUT,
-				"%s is not a FIFO: give --control another name, or create one with "
-				"mkfifo",
-				path);
-	if (error == -PLACE_EOTHERS_FILE)
-		return cli_fail(EXIT_NO_OUTPUT,
-				"the FIFO %s belongs to another user, who could control the recorder: give --control "
-				"another name",
-				path);
-	if (error == -EPERM)
-		return cli_fail(EXIT_NO_OUTPUT, "everybody may write to the FIFO %s: chmod o-w it first", path);
-	if (error == -PLACE_EOTHERS_LINK || error == -PLACE_ECHANGED)
-		return cli_fail_open(path, error);
-	return cli_fail(EXIT_NO_OUTPUT, "the FIFO %s cannot be opened: %s", path, strerror(-error));
-}
+	int r = open_fifo(path, fifo);
 
-static int open_both(struct control *control)
-{
-	control->fd = open_fifo(control->path, &control->command);
-	if (control->fd < 0)
-		return fail(control->path, control->fd);
-	if (!control->reply_path)
-		return EXIT_OK;
-	control->reply_fd = open_fifo(control->reply_path, &control->reply);
-	return control->reply_fd < 0 ? fail(control->reply_path, control->reply_fd) : EXIT_OK;
+	if (r < 0)
+		control->failed = path;
+	else
+		*fd = r;
+	return MIN(r, 0);
 }
 
 int control_open(const char *paths, struct control *ret)
 {
 	const char *comma = strchr(paths, ',');
-	int status;
+	int r;
 
 	*ret = (struct control){ .fd = 0 };
 	ret->path = comma ? strndup(paths, (size_t)(comma - paths)) : strdup(paths);
 	ret->reply_path = comma ? strdup(comma + 1) : NULL;
 	if (!ret->path || (comma && !ret->reply_path))
-		status = cli_fail(EXIT_FAILED, "not enough memory");
-	else if (ret->reply_path && strcmp(ret->path, ret->reply_path) == 0)
-		status = cli_fail(EXIT_USAGE, "commands and answers need a FIFO each: --control CONTROL,REPLY");
-	else
-		status = open_both(ret);
-	if (status != EXIT_OK)
-		control_close(ret);
-	return status;
+		return -ENOMEM;
+	if (ret->reply_path && strcmp(ret->path, ret->reply_path) == 0)
+		return -EINVAL;
+	r = open_one(ret, ret->path, &ret->command, &ret->fd);
+	if (r >= 0 && ret->reply_path)
+		r = open_one(ret, ret->reply_path, &ret->reply, &ret->reply_fd);
+	return r;
 }
 
 void control_close(struct control *control)

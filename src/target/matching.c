@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* matching.c - see matching.h. */
-#include "src/cli/matching.h"
+/* matching.c - see target.h. */
+#include "src/target/target.h"
 
 #include <dirent.h>
 #include <errno.h>
