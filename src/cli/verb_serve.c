@@ -15,10 +15,15 @@
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/endpoint.h"
+#include "src/cli/fleet_source.h"
 #include "src/cli/python_program.h"
+#include "src/cli/targets.h"
 #include "src/export/export.h"
 #include "src/http/http.h"
 #include "src/serve/serve.h"
+
+#define MIN_MEMORY (UINT64_C(16) << 20)
+#define MAX_MEMORY (UINT64_C(1) << 43)
 
 enum {
 	OPTION_PORT = 0x200,
@@ -31,14 +36,21 @@ enum {
 	OPTION_TOKEN_FILE,
 	OPTION_CA_FILE,
 	OPTION_ALLOW_EVAL,
+	OPTION_MEMORY,
+	OPTION_HOSTS,
+	OPTION_SSH,
+	OPTION_ALL,
 	MAX_TARGETS = 64,
 	MAX_COMMAND = 4096,
+	PID_BYTES = 16,
 	MAX_PEM_BYTES = 1 << 20,
 };
 
 struct options {
 	const char *words[MAX_TARGETS];
 	size_t n_words;
+	bool all;                          /* Python processes, too */
+	char pids[MAX_TARGETS][PID_BYTES]; /* of --all */
 	struct serve_options serve;
 	bool has_port;
 	const char *listen, *certificate, *key; /* of --listen; NULL: not given */
@@ -59,6 +71,7 @@ static void secrets_done(struct secrets *secrets)
 }
 
 static const struct argp_option option_list[] = {
+	{ "all", OPTION_ALL, NULL, 0, "Serve all Python processes that run now and that you may inspect", 0 },
 	{ "allow-eval", OPTION_ALLOW_EVAL, NULL, 0,
 	  "Let whoever has the token run Python code in the given processes (default: nobody may); not with --listen",
 	  0 },
@@ -75,6 +88,12 @@ static const struct argp_option option_list[] = {
 	  "With --listen: authorities of other servers that are asked from here, PEM (default: the system's)", 0 },
 	{ "timeout", OPTION_TIMEOUT, "TIME", 0, "Cancel queries that take longer (default: 30s)", 0 },
 	{ "limit", OPTION_LIMIT, "ROWS", 0, "Return at most ROWS rows of each result (default: 10000)", 0 },
+	{ "hosts", OPTION_HOSTS, "HOST,...", 0,
+	  "Show the ranks of these machines, as probing cluster --hosts does (default: those among the given processes)",
+	  0 },
+	{ "ssh", OPTION_SSH, "COMMAND", 0,
+	  "With --hosts: command to run a command on a host, as of probing cluster --ssh", 0 },
+	{ "memory", OPTION_MEMORY, "SIZE", 0, "Cancel queries that take more memory (default: 384M)", 0 },
 	{ 0 },
 };
 
@@ -140,6 +159,18 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case OPTION_LIMIT:
 		options->serve.max_rows = (uint64_t)cli_parse_number(state, argument, "--limit", 1, 1e9);
 		return 0;
+	case OPTION_ALL:
+		options->all = true;
+		return 0;
+	case OPTION_HOSTS:
+		options->serve.hosts = argument;
+		return 0;
+	case OPTION_SSH:
+		options->serve.ssh = argument;
+		return 0;
+	case OPTION_MEMORY:
+		options->serve.max_memory = cli_parse_bytes(state, argument, "--memory", MIN_MEMORY, MAX_MEMORY);
+		return 0;
 	case OPTION_LISTEN:
 		options->listen = argument;
 		return 0;
@@ -164,7 +195,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		if (options->serve.socket && options->has_port)
 			argp_error(state, "give --port or --socket, not both");
 		check_listen(state, options);
-		if (options->n_words == 0 && !options->listen)
+		if (options->serve.ssh && !options->serve.hosts)
+			argp_error(state, "--ssh goes with --hosts");
+		if (options->n_words == 0 && !options->listen && !options->all)
 			options->words[options->n_words++] = "probing.db";
 		return 0;
 	default:
@@ -175,13 +208,15 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
-	.args_doc = "[FILE|PID...]",
+	.args_doc = "[FILE|PID|clickhouse://...]",
 	.doc = "Show recordings (default: probing.db) and running processes in a browser, and answer HTTP requests of scripts, "
 	       "on this machine only unless --listen is given. Prints a link, whose token one browser can use once. Ctrl-C ends it. Nobody "
 	       "can change a recording this way, or run code in a process unless --allow-eval is given.\v"
 	       "Examples:\n"
 	       "  probing serve\n"
 	       "  probing serve train.db 4242\n"
+	       "  probing serve --all\n"
+	       "  probing serve clickhouse://reader@fleet/probing\n"
 	       "  PROBING_AUTH_TOKEN=$(openssl rand -hex 16) probing serve 4242 --port 9922\n"
 	       "  probing serve train.db --socket /run/user/1000/probing.sock\n"
 	       "  probing serve --listen 10.0.0.7:7070 --tls-certificate node.pem --tls-key node.key --token-file token\n"
@@ -231,6 +266,11 @@ static int fill_target(const char *word, struct serve_target *ret)
 	int status;
 
 	*ret = (struct serve_target){ .name = word, .pidfd = -1 };
+	if (fleet_source_is_one(word)) { /* its server may come and go */
+		ret->is_fleet = true;
+		ret->word = strdup(word);
+		return ret->word ? EXIT_OK : fail_memory();
+	}
 	status = endpoint_open(&word, 1, false, &endpoint);
 	if (status == EXIT_OK)
 		status = endpoint_finish(&endpoint, EXIT_OK);
@@ -245,6 +285,48 @@ static void target_done(struct serve_target *target)
 	free((char *)target->command);
 	if (target->pidfd >= 0)
 		close(target->pidfd);
+}
+
+static bool is_given(const struct options *options, const char *word)
+{
+	for (size_t i = 0; i < options->n_words; i++)
+		if (strcmp(options->words[i], word) == 0)
+			return true;
+	return false;
+}
+
+/* The Python processes there are now become words, as if the user had given them. */
+static int take_all(struct options *options)
+{
+	CLEANUP(target_options_done) struct target_options wanted = { 0 };
+	CLEANUP(targets_done) struct targets targets = { 0 };
+	char version[PYTHON_VERSION_BYTES];
+	size_t n_left = 0;
+	int status;
+
+	if (glob_list_add(&wanted.comms, "*") < 0)
+		return fail_memory();
+	status = targets_find(&wanted, &targets);
+	for (size_t i = 0; i < targets.n && status == EXIT_OK; i++) {
+		char *word = options->pids[MIN(options->n_words, (size_t)MAX_TARGETS - 1)];
+
+		if (!python_program(targets.pids[i], version))
+			continue;
+		if (options->n_words == MAX_TARGETS) {
+			n_left++;
+			continue;
+		}
+		snprintf(word, PID_BYTES, "%d", (int)targets.pids[i]);
+		if (!is_given(options, word))
+			options->words[options->n_words++] = word;
+	}
+	targets_print_refused(&targets, "served");
+	if (n_left > 0)
+		cli_say("probing: %zu more Python processes are not served: at most %d targets at a time\n", n_left,
+			MAX_TARGETS);
+	if (status == EXIT_OK && options->n_words == 0)
+		return cli_fail(EXIT_NO_INPUT, "there is no Python process that you may inspect: probing list");
+	return status;
 }
 
 /* ---- Serving ---- */
@@ -381,18 +463,27 @@ static int serve(const struct options *options)
 static int run_serve(int argc, char **argv)
 {
 	CLEANUP(secrets_done) struct secrets secrets = { 0 };
-	struct options options = {
-		.serve = { .timeout_s = 30, .max_rows = 10000, .has_html = !export_diff_html_lacks() }
-	};
+	struct options options = { .serve = { .timeout_s = 30,
+					      .max_rows = 10000,
+					      .max_memory = 384 << 20,
+					      .has_html = !export_diff_html_lacks() } };
 	struct serve_target targets[MAX_TARGETS];
-	size_t n = 0;
+	size_t n = 0, n_given;
 	int status;
 
 	cli_parse(&argp, argc, argv, 0, &options);
+	n_given = options.n_words;
 	status = options.listen ? read_secrets(&options, &secrets) : read_token(&options.serve.token);
-	while (status == EXIT_OK && n < options.n_words) {
-		status = fill_target(options.words[n], &targets[n]);
-		n++;
+	if (status == EXIT_OK && options.all)
+		status = take_all(&options);
+	for (size_t i = 0; i < options.n_words && status == EXIT_OK; i++) {
+		status = fill_target(options.words[i], &targets[n]);
+		if (status == EXIT_OK)
+			n++;
+		else
+			target_done(&targets[n]);
+		if (i >= n_given) /* one of --all that has ended, say, is left out */
+			status = EXIT_OK;
 	}
 	options.serve.targets = targets;
 	options.serve.n_targets = n;

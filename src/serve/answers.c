@@ -10,7 +10,7 @@
 
 #include "base/json.h"
 #include "base/util.h"
-#include "src/serve/command_words.h"
+#include "src/serve/command.h"
 #include "src/serve/page.h"
 #include "src/serve/worker.h"
 
@@ -83,10 +83,10 @@ static unsigned http_status(int exit_status)
 	}
 }
 
-static void put_note(struct answer *ret, const char *sentence)
+void answer_note(char *error, char *to)
 {
-	snprintf(ret->note, sizeof ret->note, "%.*s", ANSWER_NOTE_BYTES - 1, sentence);
-	for (char *c = ret->note; *c; c++)
+	snprintf(to, ANSWER_NOTE_BYTES, "%.*s", ANSWER_NOTE_BYTES - 1, first_sentence(error));
+	for (char *c = to; *c; c++)
 		if (*c < ' ' || *c > '~')
 			*c = '?';
 }
@@ -111,14 +111,13 @@ static bool judge(struct command_result *result, double seconds, double took, st
 		answer_failure(result, ret);
 	else {
 		*ret = (struct answer){ .status = MHD_HTTP_OK, .body = TAKE(result->out), .n_body = result->n_out };
-		put_note(ret, first_sentence(result->error));
+		answer_note(result->error, ret->note);
 		return true;
 	}
 	return false;
 }
 
-/* Its socket; -1: unknown. */
-static int client_of(const struct request *request)
+int request_client(const struct request *request)
 {
 	const union MHD_ConnectionInfo *info = mhd.get_connection_info(request->connection,
 								       MHD_CONNECTION_INFO_CONNECTION_FD);
@@ -126,8 +125,7 @@ static int client_of(const struct request *request)
 	return info ? info->connect_fd : -1;
 }
 
-/* Else it is answered. */
-static bool may_run(const struct request *request, struct answer *ret)
+bool request_may_run(const struct request *request, struct answer *ret)
 {
 	if (sem_trywait(request->commands) == 0)
 		return true;
@@ -145,16 +143,21 @@ static bool has_run(int r, struct answer *ret)
 	return r >= 0;
 }
 
+bool answer_command(struct command_result *result, int r, double seconds, double took, struct answer *ret)
+{
+	return has_run(r, ret) && judge(result, seconds, took, ret);
+}
+
 bool request_command(const struct request *request, const char *const *words, double seconds,
 		     struct command_result *result, struct answer *ret)
 {
 	int r;
 
 	*result = (struct command_result){ 0 };
-	if (!may_run(request, ret))
+	if (!request_may_run(request, ret))
 		return false;
-	r = command_run(words, request->body, request->n_body, seconds + GRACE_S, request->stop, client_of(request),
-			result);
+	r = command_run(words, request->body, request->n_body, seconds + GRACE_S, request->stop,
+			request_client(request), result);
 	sem_post(request->commands);
 	return has_run(r, ret);
 }
@@ -177,12 +180,12 @@ bool request_ask(const struct request *request, const struct serve_target *targe
 	bool is_good;
 	int r;
 
-	if (!may_run(request, ret))
+	if (!request_may_run(request, ret))
 		return false;
 	r = worker_ask(request->workers, (size_t)(target - request->options->targets), words, line, seconds,
-		       request->stop, client_of(request), &result);
+		       request->stop, request_client(request), &result);
 	sem_post(request->commands);
-	is_good = has_run(r, ret) && judge(&result, seconds, 0, ret);
+	is_good = answer_command(&result, r, seconds, 0, ret);
 	command_result_done(&result);
 	return is_good;
 }
@@ -246,16 +249,39 @@ long request_number(const struct request *request, const char *name, long low, l
 
 /* ---- Paths ---- */
 
+/* What a client accepts, and the format that gives it. */
+struct form {
+	const char *accepted, *format, *type;
+};
+
+/* JSON unless another one is asked for. */
+static const struct form *form_of(const struct request *request)
+{
+	static const struct form forms[] = {
+		{ "text/csv", "csv", "text/csv; charset=utf-8" },
+		{ "application/vnd.apache.arrow.stream", "arrow", "application/vnd.apache.arrow.stream" },
+		{ "", "json", "application/json" },
+	};
+	const struct form *form = forms;
+
+	while (form->accepted[0] && !accepts(request, form->accepted))
+		form++;
+	return form;
+}
+
 static void answer_query(const struct request *request, struct answer *ret)
 {
 	const struct serve_target *target = request_target(request, "target", ret);
 	const struct serve_options *options = request->options;
 	const char *sent = mhd.lookup_connection_value(request->connection, MHD_HEADER_KIND,
 						       MHD_HTTP_HEADER_CONTENT_TYPE);
-	bool is_csv = accepts(request, "text/csv");
-	char rows[32], seconds[32];
-	const char *words[] = { "sql",       "--no-attach", "--format", is_csv ? "csv" : "json",      "--limit", rows,
-				"--timeout", seconds,       "--",       target ? target->word : NULL, NULL };
+	const struct form *form = form_of(request);
+	const char *stream = request_parameter(request, "stream");
+	char rows[32], seconds[32], memory[32];
+	const char *words[] = { "sql",      "--no-attach", "--format",  form->format,
+				"--limit",  rows,          "--timeout", seconds,
+				"--memory", memory,        "--",        target ? target->word : NULL,
+				NULL };
 
 	if (!target)
 		return;
@@ -269,8 +295,11 @@ static void answer_query(const struct request *request, struct answer *ret)
 	}
 	snprintf(rows, sizeof rows, "%llu", (unsigned long long)options->max_rows);
 	snprintf(seconds, sizeof seconds, "%.3f", options->timeout_s);
-	if (request_run(request, words, options->timeout_s, ret))
-		ret->type = is_csv ? "text/csv; charset=utf-8" : "application/json";
+	snprintf(memory, sizeof memory, "%llu", (unsigned long long)options->max_memory);
+	if (stream && strcmp(stream, "1") != 0)
+		answer_fail(ret, MHD_HTTP_BAD_REQUEST, "stream is 1, or absent");
+	else if ((stream ? request_stream : request_run)(request, words, options->timeout_s, ret))
+		ret->type = form->type;
 }
 
 static void answer_callstack(const struct request *request, struct answer *ret)
@@ -285,8 +314,8 @@ static void answer_callstack(const struct request *request, struct answer *ret)
 	if (!target)
 		return;
 	if (target->pid == 0) {
-		answer_fail(ret, MHD_HTTP_BAD_REQUEST, "%s is a recording: only processes have current stacks",
-			    target->name);
+		answer_fail(ret, MHD_HTTP_BAD_REQUEST, "%s is a %s: only processes have current stacks", target->name,
+			    target->is_fleet ? "fleet" : "recording");
 		return;
 	}
 	tid = request_number(request, "tid", 1, 1 << 22, 0, ret);
@@ -347,6 +376,8 @@ static void answer_overview(const struct request *request, struct answer *ret)
 		to_json_put_string(&json, "target", target->name);
 		if (target->pid != 0)
 			put_process(target, &json);
+		else if (target->is_fleet)
+			to_json_put_string(&json, "kind", "fleet");
 		else
 			put_recording(request, target, &json);
 		to_json_object_end(&json);
@@ -354,42 +385,11 @@ static void answer_overview(const struct request *request, struct answer *ret)
 	to_json_array_end(&json);
 	to_json_put_bool(&json, "html", options->has_html);
 	to_json_put_bool(&json, "eval", options->allows_eval);
+	to_json_put_text(&json, "hosts", options->hosts ? options->hosts : "");
 	to_json_object_end(&json);
 	ret->status = MHD_HTTP_OK;
 	answer_json(ret, &json);
 	to_json_done(&json);
-}
-
-/* The processes as ranks of jobs: those that run and that this server was given. */
-static void answer_nodes(const struct request *request, struct answer *ret)
-{
-	const struct serve_options *options = request->options;
-	CLEANUP(command_words_done) struct command_words words = { 0 };
-	CLEANUP(freep) char *pids = NULL;
-
-	for (size_t i = 0; i < options->n_targets; i++) {
-		const struct serve_target *target = &options->targets[i];
-		char *more = NULL;
-
-		if (target->pid == 0 || !target_is_running(target))
-			continue;
-		if (asprintf(&more, "%s%s%s", pids ? pids : "", pids ? "," : "", target->word) < 0) {
-			answer_fail(ret, MHD_HTTP_INTERNAL_SERVER_ERROR, "not enough memory");
-			return;
-		}
-		free(pids);
-		pids = more;
-	}
-	if (!pids) {
-		answer_fixed(ret, "application/json", "[]\n");
-		return;
-	}
-	command_words_put(&words, "cluster");
-	command_words_put(&words, "nodes");
-	command_words_put(&words, "--format=json");
-	command_words_format(&words, "--pid=%s", pids);
-	if (command_words_run(&words, request, SHORT_SECONDS, ret))
-		ret->type = "application/json";
 }
 
 static void answer_health(const struct request *request, struct answer *ret)
@@ -431,6 +431,8 @@ static const struct path paths[] = {
 	{ "POST", "/query", false, answer_query },
 	{ "GET", "/apis/overview", false, answer_overview },
 	{ "GET", "/apis/nodes", false, answer_nodes },
+	{ "GET", "/apis/backtrace", false, answer_backtrace },
+	{ "POST", "/apis/ranks/query", false, answer_ranks_query },
 	{ "GET", "/apis/flamegraph", false, answer_flamegraph },
 	{ "GET", "/apis/timeline", false, answer_timeline },
 	{ "GET", "/apis/compare", false, answer_compare },

@@ -14,6 +14,7 @@ enum {
 };
 
 struct workers;
+struct stream;
 
 struct request {
 	const struct serve_options *options;
@@ -34,6 +35,8 @@ struct answer {
 	size_t n_body;
 	char note[ANSWER_NOTE_BYTES]; /* a sentence for a header, ASCII; "": none */
 	bool is_picture;              /* a page with scripts of its own, which get no rights */
+	struct stream *stream;        /* instead of a body; stream_respond() takes it */
+	double stream_s;              /* the time that it may take */
 };
 
 struct path {
@@ -83,6 +86,22 @@ bool request_command(const struct request *request, const char *const *words, do
  */
 bool request_run(const struct request *request, const char *const *words, double seconds, struct answer *ret);
 
+/* The parts of request_run(): whether a command may run now, else it is answered; the client's socket, -1: unknown. */
+bool request_may_run(const struct request *request, struct answer *ret);
+int request_client(const struct request *request);
+
+/* Answer with what a command left. @r: of running it. @took: seconds. Returns whether it succeeded. */
+bool answer_command(struct command_result *result, int r, double seconds, double took, struct answer *ret);
+
+/* The first line of what a verb said, as a header may have it. @to: ANSWER_NOTE_BYTES. */
+void answer_note(char *error, char *to);
+
+/* request_stream - as request_run(), but the answer begins once 64 KiB of output are there, and may have any length (stream.c). */
+bool request_stream(const struct request *request, const char *const *words, double seconds, struct answer *ret);
+
+/* The response of such an answer; takes the stream also on failure (NULL: not enough memory). */
+struct MHD_Response *stream_respond(struct stream *stream);
+
 /* request_ask - answer with that of a target's worker (worker.h), whose verb has these words. The rest as request_run(). */
 bool request_ask(const struct request *request, const struct serve_target *target, const char *const *words,
 		 const char *line, double seconds, struct answer *ret);
@@ -93,6 +112,11 @@ bool target_is_running(const struct serve_target *target);
 /* cluster_answers.c */
 void answer_cluster(const struct request *request, struct answer *ret);
 void answer_clock(const struct request *request, struct answer *ret);
+
+/* ranks.c */
+void answer_nodes(const struct request *request, struct answer *ret);
+void answer_backtrace(const struct request *request, struct answer *ret);
+void answer_ranks_query(const struct request *request, struct answer *ret);
 
 /* metrics.c */
 void answer_metrics(const struct request *request, struct answer *ret);

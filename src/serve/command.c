@@ -68,36 +68,16 @@ run_child(const char *const *words, int in, int out, int err, bool is_bound, pid
 	_exit(1);
 }
 
-/* Reads what there is. 0: the end; -EMSGSIZE: too much. */
-static int take_output(int fd, struct command_result *to)
+/* Until there is output, or stdout is closed. */
+static int await_output(const struct command *command)
 {
-	ssize_t n;
-	int r;
-
-	if (to->n_out >= COMMAND_MAX_OUTPUT)
-		return -EMSGSIZE;
-	r = grow(&to->out, to->n_out + READ_BYTES, &to->allocated, 1);
-	if (r < 0)
-		return r;
-	n = read(fd, to->out + to->n_out, READ_BYTES - 1);
-	if (n < 0)
-		return errno == EINTR || errno == EAGAIN ? 1 : -errno;
-	to->n_out += (size_t)n;
-	return n > 0;
-}
-
-/* Until it closes its stdout. -ETIME, -EMSGSIZE, -ECANCELED, -ECONNRESET: it is to be stopped. */
-static int await_output(int fd, int stop, int client, int64_t deadline_ms, struct command_result *to)
-{
-	int r = 1;
-
-	while (r > 0) {
+	for (;;) {
 		struct pollfd fds[] = {
-			{ .fd = fd, .events = POLLIN },
-			{ .fd = stop, .events = POLLIN },
-			{ .fd = client, .events = POLLRDHUP },
+			{ .fd = command->out, .events = POLLIN },
+			{ .fd = command->stop, .events = POLLIN },
+			{ .fd = command->client, .events = POLLRDHUP },
 		};
-		int64_t left_ms = deadline_ms - now_ms();
+		int64_t left_ms = command->deadline_ms - now_ms();
 
 		if (left_ms <= 0)
 			return -ETIME;
@@ -108,9 +88,38 @@ static int await_output(int fd, int stop, int client, int64_t deadline_ms, struc
 		if (fds[2].revents)
 			return -ECONNRESET;
 		if (fds[0].revents)
-			r = take_output(fd, to);
+			return 0;
 	}
-	return r;
+}
+
+ssize_t command_read(const struct command *command, char *to, size_t n)
+{
+	for (;;) {
+		int r = await_output(command);
+		ssize_t got = r < 0 ? r : read(command->out, to, n);
+
+		if (r < 0 || got >= 0)
+			return got;
+		if (errno != EINTR && errno != EAGAIN)
+			return -errno;
+	}
+}
+
+/* All of it. -EMSGSIZE: too much. */
+static int take_output(const struct command *command, struct command_result *to)
+{
+	ssize_t n = 1;
+
+	while (n > 0) {
+		int r = to->n_out >= COMMAND_MAX_OUTPUT ? -EMSGSIZE
+							: grow(&to->out, to->n_out + READ_BYTES, &to->allocated, 1);
+
+		if (r < 0)
+			return r;
+		n = command_read(command, to->out + to->n_out, READ_BYTES - 1);
+		to->n_out += n > 0 ? (size_t)n : 0;
+	}
+	return (int)n;
 }
 
 /* @ret_status: as of waitpid(2); that of a failure where somebody else has taken it. */
@@ -124,14 +133,15 @@ static bool has_ended(pid_t pid, int *ret_status)
 }
 
 /* It may close stdout and go on: until the deadline it is waited for, then it is ended with its group. */
-static int end_child(pid_t pid, int r, int64_t deadline_ms, int stop, struct command_result *to)
+static int end_child(const struct command *command, int r, struct command_result *to)
 {
-	struct pollfd stopped = { .fd = stop, .events = POLLIN };
+	struct pollfd stopped = { .fd = command->stop, .events = POLLIN };
+	pid_t pid = command->pid;
 	int64_t kill_ms;
 	int status = 0;
 
 	while (r == 0 && !has_ended(pid, &status)) {
-		if (now_ms() > deadline_ms)
+		if (now_ms() > command->deadline_ms)
 			r = -ETIME;
 		else if (poll(&stopped, 1, TICK_MS) > 0)
 			r = -ECANCELED;
@@ -173,33 +183,54 @@ int command_start(const char *const *words, int in, int out, int err, bool is_bo
 	return 0;
 }
 
-int command_run(const char *const *words, const char *input, size_t n_input, double seconds, int stop, int client,
-		struct command_result *ret)
+int command_open(const char *const *words, const char *input, size_t n_input, double seconds, int stop, int client,
+		 struct command *ret)
 {
-	int64_t deadline_ms = now_ms() + (int64_t)(seconds * 1000);
 	CLEANUP(closep) int in = make_input(input, n_input);
 	CLEANUP(closep) int err = memfd_create("error", MFD_CLOEXEC);
 	CLEANUP(closep) int out_read = -1;
 	CLEANUP(closep) int out_write = -1;
 	int ends[2], r;
-	pid_t pid;
-	ssize_t n;
 
-	*ret = (struct command_result){ 0 };
+	*ret = (struct command){ .stop = stop, .client = client, .deadline_ms = now_ms() + (int64_t)(seconds * 1000) };
 	if (in < 0 || err < 0)
 		return in < 0 ? in : -errno;
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
 	out_read = ends[0];
 	out_write = ends[1];
-	r = command_start(words, in, out_write, err, true, &pid);
+	r = command_start(words, in, out_write, err, true, &ret->pid);
 	if (r < 0)
 		return r;
-	close(TAKE_FD(out_write));
-	r = await_output(out_read, stop, client, deadline_ms, ret);
-	r = end_child(pid, r, deadline_ms, stop, ret);
-	n = pread(err, ret->error, sizeof ret->error - 1, 0);
+	ret->out = TAKE_FD(out_read);
+	ret->err = TAKE_FD(err);
+	return 0;
+}
+
+int command_close(struct command *command, int r, struct command_result *ret)
+{
+	ssize_t n;
+
+	r = end_child(command, r, ret);
+	n = pread(command->err, ret->error, sizeof ret->error - 1, 0);
 	ret->error[MAX(n, 0)] = '\0';
+	close(command->out);
+	close(command->err);
+	command->pid = 0;
+	return r;
+}
+
+int command_run(const char *const *words, const char *input, size_t n_input, double seconds, int stop, int client,
+		struct command_result *ret)
+{
+	struct command command;
+	int r;
+
+	*ret = (struct command_result){ 0 };
+	r = command_open(words, input, n_input, seconds, stop, client, &command);
+	if (r < 0)
+		return r;
+	r = command_close(&command, take_output(&command, ret), ret);
 	if (r >= 0 && !ret->out)
 		ret->out = calloc(1, 1);
 	if (r >= 0 && !ret->out)

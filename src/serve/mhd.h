@@ -10,8 +10,10 @@
 
 /* Its functions, without their prefix. */
 #define MHD_FUNCTIONS(X)                                                                                               \
+	X(add_response_footer)                                                                                         \
 	X(add_response_header)                                                                                         \
 	X(create_response_from_buffer)                                                                                 \
+	X(create_response_from_callback)                                                                               \
 	X(destroy_response)                                                                                            \
 	X(get_connection_info)                                                                                         \
 	X(is_feature_supported)                                                                                        \

@@ -6,6 +6,8 @@
  * 2. a connection that takes an answer, for SENDING_MS;
  * 3. one of MAX_COMMANDS commands, for their time, with a token only.
  * The main thread closes what is over its time: libmicrohttpd itself knows silence only, not a byte now and then.
+ * Where there are many connections, a new one ends the oldest of those that have sent no token yet: whoever opens them in masses
+ * ends their own.
  */
 #include "src/serve/serve.h"
 
@@ -16,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -29,7 +32,8 @@
 #include "src/serve/worker.h"
 
 enum {
-	MAX_CONNECTIONS = 480,
+	MAX_CONNECTIONS = 1500,
+	SPARE_FILES = 100, /* of commands, and of ours */
 	MAX_COMMANDS = 8,
 	MAX_BODY = 1 << 20,
 	HEADER_BYTES = 32 << 10, /* of a request, and of our buffers for it */
@@ -43,7 +47,8 @@ enum {
 /* A connection and the time by which it is closed. */
 struct connection {
 	int fd; /* -1: free */
-	uint64_t deadline_ms;
+	uint64_t deadline_ms, number;
+	bool is_known; /* has sent a token */
 };
 
 struct serve {
@@ -57,6 +62,8 @@ struct serve {
 	struct stat socket; /* as we made it; st_ino 0: none */
 	pthread_mutex_t lock;
 	struct connection connections[MAX_CONNECTIONS];
+	size_t max_connections; /* at most MAX_CONNECTIONS */
+	uint64_t n_opened;
 };
 
 /* A request on its way in. The body of a refused one is read, too: a client that still sends would miss the answer. */
@@ -84,11 +91,39 @@ static void set_deadline(struct serve *serve, struct connection *connection, uin
 	pthread_mutex_unlock(&serve->lock);
 }
 
+static void set_known(struct serve *serve, struct connection *connection)
+{
+	pthread_mutex_lock(&serve->lock);
+	if (connection)
+		connection->is_known = true;
+	pthread_mutex_unlock(&serve->lock);
+}
+
 static struct connection *connection_of(struct MHD_Connection *connection)
 {
 	const union MHD_ConnectionInfo *info = mhd.get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 
 	return info ? info->socket_context : NULL;
+}
+
+/* Locked. */
+static void make_room(struct serve *serve)
+{
+	struct connection *oldest = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < MAX_CONNECTIONS; i++) {
+		struct connection *connection = &serve->connections[i];
+
+		n += connection->fd >= 0;
+		if (connection->fd >= 0 && !connection->is_known && connection->deadline_ms > 0 &&
+		    (!oldest || connection->number < oldest->number))
+			oldest = connection;
+	}
+	if (n < serve->max_connections / 5 * 4 || !oldest)
+		return;
+	shutdown(oldest->fd, SHUT_RDWR);
+	oldest->deadline_ms = 0; /* its thread closes it soon */
 }
 
 static void note_connection(void *data, struct MHD_Connection *connection, void **context,
@@ -99,13 +134,16 @@ static void note_connection(void *data, struct MHD_Connection *connection, void 
 	struct serve *serve = data;
 
 	pthread_mutex_lock(&serve->lock);
+	if (code == MHD_CONNECTION_NOTIFY_STARTED)
+		make_room(serve);
 	if (code == MHD_CONNECTION_NOTIFY_CLOSED && slot)
 		slot->fd = -1; /* before it is closed: nobody shuts down another one of that number */
 	for (size_t i = 0; code == MHD_CONNECTION_NOTIFY_STARTED && info && i < MAX_CONNECTIONS; i++) {
 		if (serve->connections[i].fd >= 0)
 			continue;
 		serve->connections[i] = (struct connection){ .fd = info->connect_fd,
-							     .deadline_ms = now_ms() + OPENING_MS };
+							     .deadline_ms = now_ms() + OPENING_MS,
+							     .number = serve->n_opened++ };
 		*context = &serve->connections[i];
 		break;
 	}
@@ -160,7 +198,9 @@ static enum MHD_Result send_answer(struct MHD_Connection *connection, struct ans
 {
 	struct MHD_Response *response;
 
-	if (answer->fixed)
+	if (answer->stream)
+		response = stream_respond(answer->stream);
+	else if (answer->fixed)
 		response = mhd.create_response_from_buffer(strlen(answer->fixed), (void *)answer->fixed,
 							   MHD_RESPMEM_PERSISTENT);
 	else
@@ -266,6 +306,8 @@ static enum MHD_Result begin(struct serve *serve, struct MHD_Connection *connect
 	if (!pending)
 		return MHD_NO;
 	admit(serve, connection, name, method, pending);
+	if (pending->is_known)
+		set_known(serve, connection_of(connection));
 	*state = pending;
 	return MHD_YES;
 }
@@ -311,8 +353,9 @@ static enum MHD_Result take_request(void *data, struct MHD_Connection *connectio
 						 pending->n_body, &serve->commands, serve->stop, serve->workers },
 			      &answer);
 	if (pending->is_known)
-		set_deadline(serve, slot, now_ms() + SENDING_MS);
-	mhd.set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)SILENCE_S);
+		set_deadline(serve, slot, now_ms() + SENDING_MS + (uint64_t)(answer.stream_s * 1000));
+	if (!answer.stream) /* whose verb may be silent for longer */
+		mhd.set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)SILENCE_S);
 	return send_answer(connection, &answer);
 }
 
@@ -325,6 +368,8 @@ static void end_request(void *data, struct MHD_Connection *connection, void **st
 	(void)how;
 	if (pending && pending->is_known)
 		set_deadline(serve, connection_of(connection), now_ms() + OPENING_MS);
+	if (pending && pending->path)
+		mhd.set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)SILENCE_S);
 	if (pending) {
 		free(pending->refusal.body);
 		free(pending->body);
@@ -407,6 +452,21 @@ static int listen_as_asked(struct serve *serve)
 
 /* ---- From start to end ---- */
 
+/* Shells give 1024 descriptors, of which a connection takes one. Returns how many connections there may be. */
+static size_t raise_files(void)
+{
+	const rlim_t wanted = MAX_CONNECTIONS + SPARE_FILES;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return SPARE_FILES;
+	if (limit.rlim_cur < wanted) {
+		limit.rlim_cur = MIN(limit.rlim_max, wanted);
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+	return MIN((size_t)MAX_CONNECTIONS, (size_t)MAX(limit.rlim_cur, (rlim_t)2 * SPARE_FILES) - SPARE_FILES);
+}
+
 int serve_open(const struct serve_options *options, struct serve **ret)
 {
 	static const char tls_versions[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
@@ -420,6 +480,7 @@ int serve_open(const struct serve_options *options, struct serve **ret)
 
 	if (!serve)
 		return -ENOMEM;
+	serve->max_connections = raise_files();
 	serve->options = options;
 	serve->listener = -1;
 	pthread_mutex_init(&serve->lock, NULL);
@@ -449,7 +510,7 @@ int serve_open(const struct serve_options *options, struct serve **ret)
 	errno = 0;
 	serve->daemon = mhd.start_daemon(
 		flags, 0, NULL, NULL, take_request, serve, MHD_OPTION_LISTEN_SOCKET, serve->listener,
-		MHD_OPTION_CONNECTION_LIMIT, (unsigned)MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+		MHD_OPTION_CONNECTION_LIMIT, (unsigned)serve->max_connections, MHD_OPTION_CONNECTION_TIMEOUT,
 		(unsigned)SILENCE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES,
 		MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES, MHD_OPTION_NOTIFY_CONNECTION, note_connection, serve,
 		MHD_OPTION_NOTIFY_COMPLETED, end_request, serve, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);

@@ -21,7 +21,8 @@ enum { SERVE_PYTHON_BYTES = 16, SERVE_MIN_TOKEN = 16, SERVE_MAX_TOKEN = 256 };
 struct serve_target {
 	const char *name; /* as the user gave it, and as requests name it */
 	const char *word; /* the same for a verb: a PID, or a path from "/" */
-	pid_t pid;        /* 0: a recording */
+	pid_t pid;        /* 0: a recording, or a fleet */
+	bool is_fleet;    /* the address of a fleet's server */
 	int pidfd;        /* readable once the process has ended; -1: a recording */
 	const char *command;
 	char python[SERVE_PYTHON_BYTES]; /* "3.11"; "" unknown */
@@ -36,11 +37,14 @@ struct serve_options {
 	struct in_addr address;
 	const char *certificate, *key;    /* PEM: TLS; NULL: none, in the clear */
 	const char *token_file, *ca_file; /* with which hosts below are asked from here; ca_file NULL: the system's */
-	const char *token; /* that API requests may send, SERVE_MIN_TOKEN to SERVE_MAX_TOKEN bytes; NULL: none */
-	double timeout_s;  /* of a query */
-	uint64_t max_rows; /* of each result */
-	bool allows_eval;  /* Python code may be run in the processes */
-	bool has_html;     /* flame graphs can be written as HTML */
+	const char *token;   /* that API requests may send, SERVE_MIN_TOKEN to SERVE_MAX_TOKEN bytes; NULL: none */
+	const char *hosts;   /* whose ranks are shown, as of probing cluster; NULL: those of the processes served */
+	const char *ssh;     /* the command that reaches them; NULL: the default */
+	double timeout_s;    /* of a query */
+	uint64_t max_rows;   /* of each result */
+	uint64_t max_memory; /* bytes that a query may take */
+	bool allows_eval;    /* Python code may be run in the processes */
+	bool has_html;       /* flame graphs can be written as HTML */
 };
 
 struct serve;

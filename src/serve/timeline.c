@@ -40,6 +40,11 @@ void answer_timeline(const struct request *request, struct answer *ret)
 			target->name, target->name);
 		return;
 	}
+	if (target->is_fleet) {
+		answer_fail(ret, MHD_HTTP_BAD_REQUEST,
+			    "%s is a fleet: it has SQL, flame graphs and comparisons, and no timeline", target->name);
+		return;
+	}
 	for (size_t i = 0; i < N_ELEMENTS(names); i++)
 		if (!put_parameter(request, names[i], question, ret))
 			return;

@@ -12,9 +12,12 @@ import shutil
 import socket
 import sqlite3
 import unittest
+import urllib.error
+import urllib.request
 
 import clickhouse
 import probing_test as t
+import test_serve
 from probing_test import probing
 
 MICRO_COLUMNS = {
@@ -243,6 +246,22 @@ class Reading:
         same = probing("diff", self.train + "&rank=0", "a.db", "-n", "5", check=t.OK).stdout
         self.assertIn("edit_distance", same)
         probing("check", "--baseline", self.train, self.train, "--fail-on", "total>+900%", "--allow", "all", check=t.OK)
+
+    def test_a_fleet_is_served(self):
+        token = "a token of the test"
+        with test_serve.serving(self.train, PROBING_AUTH_TOKEN=token) as (_, link):
+            def ask(path, body=None):
+                request = urllib.request.Request("http://%s%s" % (link.split("/")[2], path), body, {"Authorization": "Bearer " + token})
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    return answer.read().decode()
+
+            self.assertEqual([{"target": self.train, "kind": "fleet"}], json.loads(ask("/apis/overview"))["targets"])
+            sql = "SELECT count() AS n FROM samples"
+            self.assertEqual(json.loads(probing("sql", self.train, sql, "-f", "json", check=t.OK).stdout), json.loads(ask("/query", sql.encode())))
+            self.assertIn("edit_distance", ask("/apis/flamegraph"))
+            for path in ("/apis/timeline", "/apis/pythonext/callstack"):
+                with self.assertRaisesRegex(urllib.error.HTTPError, "400"):
+                    ask(path)
 
     def test_shippers_that_send_sums_alone(self):
         sums = self.address + "?job=sums"

@@ -2,6 +2,7 @@
 """probing serve: each path on a recording and on a process, who may ask, limits, and how it ends."""
 import contextlib
 import csv
+import functools
 import http.client
 import json
 import os
@@ -26,7 +27,7 @@ import devtools  # noqa: E402
 
 TOKEN = "a token of the test"
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
-HALF_OPEN = 200
+HALF_OPEN = 900
 MARKUP = "<img src=x onerror=alert(1)>"
 
 
@@ -50,6 +51,29 @@ def serving(*arguments, launcher=(), **environment):
         finally:
             process.kill()
             process.communicate()
+
+
+TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float)}
+
+
+def misfits(value, schema, document, where="$"):
+    """Where a value is not as a schema of OpenAPI 3.0 has it."""
+    if "$ref" in schema:
+        return misfits(value, functools.reduce(dict.__getitem__, schema["$ref"].split("/")[1:], document), document, where)
+    if value is None:
+        return [] if schema.get("nullable") else [where + " is null"]
+    kind = TYPES.get(schema.get("type"), object)
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind not in (bool, object)):
+        return ["%s is no %s" % (where, schema["type"])]
+    if value not in schema.get("enum", [value]):
+        return ["%s is %r" % (where, value)]
+    if isinstance(value, list):
+        return [found for i, one in enumerate(value) for found in misfits(one, schema.get("items", {"nullable": True}), document, "%s[%d]" % (where, i))]
+    if not isinstance(value, dict):
+        return []
+    missing = ["%s has no %s" % (where, name) for name in schema.get("required", []) if name not in value]
+    return missing + [found for name, one in schema.get("properties", {}).items() if name in value
+                      for found in misfits(value[name], one, document, where + "." + name)]
 
 
 def commands_of(process):
@@ -205,7 +229,8 @@ class Served(t.Case):
                     self.assertEqual(200 if operation.get("security") == [] else 401, self.ask(path, method.upper(), token=None).status)
                     for parameter in operation["parameters"]:
                         if "enum" in parameter["schema"]:
-                            self.assertEqual(400, self.ask("%s?%s=xyzzy" % (path, parameter["name"])).status, parameter)
+                            self.assertEqual(400, self.ask("%s?%s=xyzzy" % (path, parameter["name"]), method.upper(), "SELECT 1" if method == "post" else None)
+                                             .status, parameter)
                         elif "minimum" in parameter["schema"] and method == "get":
                             number = parameter["schema"]["minimum"] - 1
                             self.assertEqual(400, self.ask("%s?target=%s&%s=%d" % (
@@ -217,6 +242,19 @@ class Served(t.Case):
             table = re.findall(r'\{ "(GET|POST)", "(/[^"]*)", (?:true|false), answer_', file.read())
         self.assertEqual({(method, path) for method, path in table} | {("GET", "/")},
                          {(method.upper(), path) for path, methods in described["paths"].items() for method in methods})
+
+    def test_answers_fit_their_schema(self):
+        described = self.ask("/openapi.json").json
+        for path, more, method in (("/apis/overview", "", "GET"), ("/apis/nodes", "", "GET"), ("/apis/backtrace", "", "GET"), ("/apis/timeline", "", "GET"),
+                                   ("/apis/compare", "?base=" + urllib.parse.quote(MARKUP + ".db"), "GET"), ("/health", "", "GET"),
+                                   ("/apis/pythonext/callstack", "?target=" + self.pid, "GET"), ("/query", "", "POST"), ("/apis/ranks/query", "", "POST")):
+            with self.subTest(path):
+                answer = self.ask(path + more, method, "SELECT 1 AS a" if method == "POST" else None, Accept="application/json")
+                self.assertEqual(200, answer.status, answer.text[:300])
+                schema = described["paths"][path][method.lower()]["responses"]["200"]["content"]["application/json"]["schema"]
+                self.assertEqual([], misfits(answer.json, schema, described))
+        failure = self.ask("/xyzzy")
+        self.assertEqual([], misfits(failure.json, described["components"]["schemas"]["error"], described))
 
     def test_metrics(self):
         answer = self.ask("/metrics")
@@ -328,6 +366,91 @@ class Served(t.Case):
         done = subprocess.run(["curl", "-sS", "-H", "Authorization: Bearer " + TOKEN, "-d", "SELECT 40 + 2 AS n",
                                "http://localhost:%d/query" % self.port], capture_output=True, text=True, check=True)
         self.assertEqual([{"n": 42}], json.loads(done.stdout))
+
+
+class Long(t.Case):
+    """Answers of any length, and queries that want more memory than there is for them."""
+
+    LIMIT = 300000
+    ROWS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) "
+
+    @classmethod
+    def setUpClass(cls):
+        recording = os.path.join(t.FIXTURES, "recordings", "version_1.db")
+        with contextlib.ExitStack() as stack:
+            _, link = stack.enter_context(serving(recording, "--timeout", "60s", "--limit", str(cls.LIMIT), "--memory", "32M", PROBING_AUTH_TOKEN=TOKEN))
+            cls.place = link.split("/")[2]
+            cls.addClassCleanup(stack.pop_all().close)
+
+    def query(self, sql, parameters="", **headers):
+        connection = http.client.HTTPConnection(self.place, timeout=120)
+        self.addCleanup(connection.close)
+        headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request("POST", "/query" + parameters, sql, {"Authorization": "Bearer " + TOKEN, **headers})
+        return Answer(connection.getresponse())
+
+    def raw(self, sql):
+        """All bytes of a streamed answer, as they come."""
+        host, port = self.place.split(":")
+        with socket.create_connection((host, int(port)), 120) as client:
+            client.sendall(("POST /query?stream=1 HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s"
+                            % (self.place, TOKEN, len(sql), sql)).encode())
+            with client.makefile("rb") as answer:
+                return answer.read()
+
+    def test_a_stream_has_all_rows(self):
+        """More than an answer may have otherwise."""
+        sql = self.ROWS % 200000 + "SELECT i, printf('%0200d', i) AS text FROM n"  # 44 MB
+        self.assertEqual(413, self.query(sql, Accept="text/csv").status)
+        answer = self.query(sql, "?stream=1", Accept="text/csv")
+        self.assertEqual((200, "text/csv; charset=utf-8", "chunked"),
+                         (answer.status, answer.headers["Content-Type"], answer.headers["Transfer-Encoding"]))
+        lines = answer.body.split(b"\r\n")
+        self.assertEqual((200002, b"200000,%0200d" % 200000), (len(lines), lines[-2]))
+
+    def test_a_cut_stream_says_so_at_its_end(self):
+        body = self.raw(self.ROWS % (self.LIMIT + 1) + "SELECT i FROM n").split(b"\r\n\r\n", 1)[1]
+        self.assertTrue(body.endswith(b"\r\n\r\n"))
+        self.assertIn(b"\r\n0\r\nProbing-Note: there are more rows than the %d" % self.LIMIT, body[-200:])
+
+    def test_a_short_stream_is_an_answer_as_any_other(self):
+        answer = self.query("SELECT 1 AS a", "?stream=1")
+        self.assertEqual((200, [{"a": 1}]), (answer.status, answer.json))
+        self.assertIsNone(answer.headers["Transfer-Encoding"])
+        self.assertEqual(400, self.query("SELECT * FROM xyzzy", "?stream=1").status)
+
+    def test_a_failure_amid_a_stream_cuts_it(self):
+        sql = self.ROWS % 200000 + "SELECT CASE WHEN i < 200000 THEN i ELSE abs(-9223372036854775807 - i / 200000) END AS value FROM n"
+        with self.assertRaises(http.client.IncompleteRead):
+            self.query(sql, "?stream=1")
+        self.assertEqual(400, self.query(sql).status)
+
+    ENDLESS_ROWS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"
+
+    def test_a_client_that_leaves_a_stream_ends_its_query(self):
+        host, port = self.place.split(":")
+        for _ in range(10):  # more than may run at a time
+            with socket.create_connection((host, int(port)), 120) as client:
+                client.sendall(("POST /query?stream=1 HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s" % (
+                    self.place, TOKEN, len(self.ENDLESS_ROWS), self.ENDLESS_ROWS)).encode())
+                self.assertIn(b"200 OK", client.recv(100))
+        t.wait_until(lambda: self.query("SELECT 1").status == 200, 30, "an answer")
+
+    def test_arrow(self):
+        answer = self.query("SELECT 1 AS a", Accept="application/vnd.apache.arrow.stream")
+        self.assertEqual((200, "application/vnd.apache.arrow.stream"), (answer.status, answer.headers["Content-Type"]))
+        done = subprocess.run([t.BINARY, "sql", "-f", "arrow", os.path.join(t.FIXTURES, "recordings", "version_1.db"), "SELECT 1 AS a"],
+                              capture_output=True, check=True)
+        self.assertEqual(done.stdout, answer.body)  # which test_arrow.py reads
+
+    def test_a_query_that_wants_gigabytes_ends_in_a_sentence(self):
+        for sql in ("SELECT length(zeroblob(200000000) || 'x')",
+                    self.ROWS % 10000000 + "SELECT length(group_concat(printf('%01000d', i))) FROM n",
+                    self.ROWS % 10000000 + "SELECT count(*) FROM (SELECT DISTINCT printf('%01000d', i) FROM n)"):  # sorts in a file
+            with self.subTest(sql):
+                answer = self.query(sql)
+                self.assertEqual((500, "the query needs more memory than the 32 MiB that it may take (--memory)"), (answer.status, answer.error))
+                self.assertEqual(200, self.query("SELECT count(*) FROM frame").status)
 
 
 class Alone(t.Case):
@@ -463,6 +586,12 @@ class Alone(t.Case):
             self.assertEqual([], page.errors)
             page.prefer(color_scheme="dark", reduced_motion="reduce")
             self.assertNotEqual("rgb(255, 255, 255)", page.run("getComputedStyle(document.body).backgroundColor"))
+
+    def test_all_processes(self):
+        with serving("--all", PROBING_AUTH_TOKEN=TOKEN) as (_, link):
+            targets = self.get(link, "/apis/overview", Authorization="Bearer " + TOKEN).json["targets"]
+            self.assertEqual({"process"}, {one["kind"] for one in targets})
+            self.assertTrue(int(self.pid) in [one["pid"] for one in targets] or len(targets) == 64)  # it serves no more
 
     def test_wrong_arguments(self):
         self.assertIn("does not exist", probing("serve", "none.db", check=t.NO_INPUT).stderr)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The page of probing serve in Chromium: each view on a recording and on a process, by keys, in both themes, narrow and wide."""
 import contextlib
+import http.client
 import json
 import os
 import subprocess
@@ -10,12 +11,14 @@ import urllib.parse
 import probing_test as t
 from probing_test import probing
 from test_agent import LIBRARY, PRELOADED
-from test_serve import serving
+import test_cluster
+from test_serve import Answer, serving
 
 sys.path.insert(0, os.path.join(t.ROOT, "tests", "browser"))
 import axe  # noqa: E402
 import devtools  # noqa: E402
 
+TOKEN = "a token of the test"
 MARKUP = "<img src=x onerror=alert(1)>"
 # A training with a second thread, which wants the GIL too. Each 20th step is slow, because of checkpoint().
 TRAINING = """
@@ -216,6 +219,11 @@ class Page(t.Case):
             t.wait_until(lambda: os.path.exists(path), 20, path)  # pylint: disable=cell-var-from-loop
             text = open(path).read().replace("\r\n", "\n")
             self.assertEqual(wanted, json.loads(text) if kind == "JSON" else text)
+        self.page.click("[...document.querySelectorAll('#query button')].find(one => one.textContent === 'Arrow')")
+        path = os.path.join(self.folder, "query.arrows")
+        t.wait_until(lambda: os.path.exists(path), 20, path)
+        with open(path, "rb") as file:
+            self.assertEqual(b"\xff\xff\xff\xff", file.read(4))
 
     # ---- Flame graphs ----
 
@@ -351,6 +359,58 @@ class Page(t.Case):
                         self.assertLessEqual(self.page.run("document.documentElement.scrollWidth - innerWidth"), 0)
         self.page.resize(1280)
         self.page.prefer(color_scheme="light", reduced_motion="reduce")
+
+
+class Ranks(t.Case):
+    """Ranks of a job, one of which is elsewhere: their tree with the ranks of each branch, and their list."""
+
+    @classmethod
+    def setUpClass(cls):
+        if devtools.find_browser() is None:
+            cls.skipTest(cls, "there is no Chromium here")
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(t.scratch())
+            cls.processes = stack.enter_context(test_cluster.job(3, 4029))
+            _, cls.link = stack.enter_context(serving(*(str(one.pid) for one in cls.processes), PROBING_AUTH_TOKEN=TOKEN))
+            cls.page = stack.enter_context(devtools.opened(devtools.find_browser()))
+            cls.page.send("Page.navigate", url=cls.link)
+            cls.page.until("document.querySelectorAll('#target option').length === 3")
+            cls.addClassCleanup(stack.pop_all().close)
+
+    def ask(self, path, method="GET", body=None):
+        connection = http.client.HTTPConnection(self.link.split("/")[2], timeout=60)
+        self.addCleanup(connection.close)
+        connection.request(method, path, body, {"Authorization": "Bearer " + TOKEN})
+        return Answer(connection.getresponse())
+
+    def test_one_tree_of_all_ranks(self):
+        self.page.run("location.hash = '#view=backtrace&all=1&python=1&period=1'")
+        self.page.until("document.querySelectorAll('.classes li').length === 2")
+        odd, usual = self.page.run("[...document.querySelectorAll('.classes li')].map(one => one.textContent)")
+        self.assertRegex(odd, r"^rank 2 load_batch ranks\.py:\d+")
+        self.assertRegex(usual, r"^ranks 0,1 all_reduce ranks\.py:\d+")
+        self.assertEqual(["ranks 0-2", "rank 2", "ranks 0,1"], self.page.run("[...document.querySelectorAll('#stack .who')].map(one => one.textContent)"))
+        self.assertEqual(0, self.page.run("document.querySelectorAll('#stack .call.native').length"))
+        before = self.page.run("document.getElementById('stack-note').textContent")
+        self.page.until("document.getElementById('stack-note').textContent !== %s" % json.dumps(before))  # it is refreshed
+        self.page.click("[...document.querySelectorAll('.backtrace button')].find(one => one.textContent === 'All threads')")
+        self.page.until("document.getElementById('stack').textContent.includes('background')")
+        self.assertEqual([], self.page.errors)
+
+    def test_the_overview_lists_them(self):
+        self.page.run("location.hash = '#view=overview'")
+        self.page.until("document.querySelectorAll('.overview .part table').length === 2")
+        rows = self.page.run("[...document.querySelectorAll('.overview .part:nth-child(2) tbody tr')].map(one => [...one.children].map(cell => cell.textContent))")
+        self.assertEqual([[str(rank), str(one.pid), "running"] for rank, one in enumerate(self.processes)], [[row[0], *row[2:4]] for row in rows])
+
+    def test_one_query_of_all_ranks(self):
+        rows = self.ask("/apis/ranks/query", "POST", "SELECT rank, pid FROM memory_usage").json
+        self.assertEqual([(rank, one.pid) for rank, one in enumerate(self.processes)], [(row["rank"], row["pid"]) for row in rows])
+        each = self.ask("/apis/ranks/query?each=1", "POST", "SELECT count(*) AS n FROM python.backtrace").json
+        self.assertEqual([0, 1, 2], [row["rank"] for row in each])
+        self.assertEqual(400, self.ask("/apis/ranks/query", "POST", "").status)
+        self.assertEqual(400, self.ask("/apis/ranks/query", "POST", "DELETE FROM memory_usage").status)
+        self.assertEqual({"probing_cluster", "classes", "hosts"}, set(self.ask("/apis/backtrace").json) - {"version"})
 
 
 class Windows(t.Case):

@@ -354,6 +354,15 @@ class Tracks(KeptCase):
         self.assertEqual([[str(kinds.count("X"))]], test_exports.ask_perfetto(out, "SELECT count(*) FROM slice"))
         self.assertEqual([[str(kinds.count("C"))]], test_exports.ask_perfetto(out, "SELECT count(*) FROM counter"))
 
+    def test_timeline(self):
+        """Modules, communication and steps are lanes of the timeline, with all their rows."""
+        lanes = json.loads(p.probing("timeline", self.file, check=p.OK).stdout)["events"]
+        for kind, condition in (("torch modules", "torch_trace WHERE host_ms IS NOT NULL"), ("communication", "comm_metrics WHERE latency_ms IS NOT NULL"),
+                                ("steps", "steps")):
+            (row,) = json.loads(p.probing("sql", self.file, "SELECT count(*) AS n FROM " + condition, "-f", "json", check=p.OK).stdout)
+            self.assertGreater(row["n"], 0, kind)
+            self.assertEqual(row["n"], sum(lane["events"] for lane in lanes if lane["kind"] == kind), kind)
+
     def test_chrome(self):
         file = self.file
         with open(self.export()) as opened:

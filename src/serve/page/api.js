@@ -76,9 +76,13 @@ export async function query(target, sql, options) {
 /* What tables a target has: name -> [columns], "python.steps" with its schema unless that is main. Read once for each target. */
 const catalogues = new Map();
 
-export function catalogueOf(target) {
+const CATALOGUE = "SELECT table_schema, table_name, column_name, unit, remarks FROM information_schema.columns";
+const CATALOGUE_OF_FLEET = `SELECT 'main' AS table_schema, table AS table_name, name AS column_name, type AS unit, comment AS remarks
+FROM system.columns WHERE database = currentDatabase()`;
+
+export function catalogueOf(target, kind) {
 	const read = async () => {
-		const { rows } = await query(target, "SELECT table_schema, table_name, column_name, unit, remarks FROM information_schema.columns");
+		const { rows } = await query(target, kind === "fleet" ? CATALOGUE_OF_FLEET : CATALOGUE);
 		const tables = new Map();
 
 		for (const { table_schema: schema, table_name: name, ...column } of rows) {

@@ -108,14 +108,14 @@ async function load(state) {
 }
 
 function show(body, state) {
-	const recordings = state.targets.filter((one) => one.kind === "recording" && one.target !== state.target);
+	const recordings = state.targets.filter((one) => one.kind !== "process" && one.target !== state.target);
 	const isPair = Boolean(state.base) && state.base !== SLOW;
 
 	if (!body.firstChild)
 		body.append(element("div", { className: "controls" }, ...Object.values(parts)), note, sides, scroller("Functions", table), pictureNote, frame.host);
 	base.replaceChildren(element("option", { value: "", textContent: "choose" }),
 		...recordings.map((one) => element("option", { value: one.target, textContent: one.target })), element("option", { value: WINDOW, textContent: "another part of it" }),
-		element("option", { value: SLOW, textContent: "its usual steps, against slow ones" }));
+		...(state.targetInfo.kind === "recording" ? [element("option", { value: SLOW, textContent: "its usual steps, against slow ones" })] : []));
 	base.value = state.base || "";
 	baseSince.value = state.baseSince || "";
 	baseUntil.value = state.baseUntil || "";
@@ -141,4 +141,4 @@ function show(body, state) {
 	return null;
 }
 
-view({ name: "compare", title: "Compare", kinds: ["recording"], filters: ["window", "rank", "thread", "function"], show, hide: () => turn++ });
+view({ name: "compare", title: "Compare", kinds: ["recording", "fleet"], filters: ["window", "rank", "thread", "function"], show, hide: () => turn++ });

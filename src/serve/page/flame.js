@@ -61,6 +61,7 @@ async function load() {
 
 function showControls() {
 	const isProcess = state.targetInfo.kind === "process";
+	const isRecording = state.targetInfo.kind === "recording";
 	const recordings = state.targets.filter((one) => one.kind === "recording" && one.target !== state.target);
 
 	base.replaceChildren(element("option", { value: "", textContent: "nothing" }), element("option", { value: WINDOW, textContent: "another part of it" }),
@@ -73,8 +74,8 @@ function showControls() {
 	for (const [button, name] of [[inverted, "inverted"], [sources, "sources"], [live, "live"], [python, "python"]])
 		button.setAttribute("aria-pressed", String(Boolean(state[name])));
 	parts.seconds.hidden = live.hidden = draw.hidden = !isProcess;
-	parts.base.hidden = isProcess;
-	parts.baseSince.hidden = parts.baseUntil.hidden = isProcess || !state.base;
+	parts.base.hidden = !isRecording;
+	parts.baseSince.hidden = parts.baseUntil.hidden = !isRecording || !state.base;
 	parts.group.hidden = inverted.hidden = Boolean(state.base);
 	sources.hidden = Boolean(state.base) || !state.hasHtml;
 }
@@ -91,7 +92,7 @@ function show(body, now, changed) {
 		frame.clear();
 		drawn = "";
 	}
-	if (drawn !== JSON.stringify(parametersOf()) && (now.targetInfo.kind === "recording" || (drawn && !changed.includes("seconds"))))
+	if (drawn !== JSON.stringify(parametersOf()) && (now.targetInfo.kind !== "process" || (drawn && !changed.includes("seconds"))))
 		return load();
 	if (now.live && now.targetInfo.kind === "process")
 		return load();
@@ -105,4 +106,4 @@ function hide() {
 	clearTimeout(timer);
 }
 
-view({ name: "flame", title: "Flame graph", filters: ["window", "rank", "thread", "function"], show, hide });
+view({ name: "flame", title: "Flame graph", kinds: ["process", "recording", "fleet"], filters: ["window", "rank", "thread", "function"], show, hide });

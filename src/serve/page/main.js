@@ -15,6 +15,7 @@ const shown = new Map(); // view -> the state that it was shown last
 let targets = [];
 let hasHtml = false;
 let allowsEval = false;
+let hosts = null; // whose ranks are shown, if not those of the targets
 let open = null;
 
 function say(text, isError) {
@@ -41,7 +42,7 @@ function complete(state) {
 	const usable = views.filter((view) => view.kinds.includes(targetInfo.kind));
 	const view = usable.find((one) => one.name === state.view) || usable[0];
 
-	return { ...state, view: view.name, target: targetInfo.target, targetInfo, targets, hasHtml, allowsEval };
+	return { ...state, view: view.name, target: targetInfo.target, targetInfo, targets, hasHtml, allowsEval, hosts };
 }
 
 function showLinks(view, state) {
@@ -89,7 +90,7 @@ function update() {
 
 async function start() {
 	makeSections();
-	({ targets, html: hasHtml, eval: allowsEval } = await (await ask("/apis/overview")).json());
+	({ targets, html: hasHtml, eval: allowsEval, hosts } = await (await ask("/apis/overview")).json());
 	byId("target").replaceChildren(...targets.map((one) => element("option", { value: one.target, textContent: one.target })));
 	byId("target").addEventListener("change", (event) => change({ target: event.target.value }));
 	addEventListener("hashchange", update);

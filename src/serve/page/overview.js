@@ -10,6 +10,7 @@ import { fill, scroller } from "./table.js";
 
 const REFRESH_MS = 2000;
 const HISTORY = 120; // readings of a live process
+const RANKS_EVERY = 5; // readings; so often the tables of a process and the ranks are looked for, too
 const GPU_COLUMNS = "device, gpu_util, memory_used_mb, memory_total_mb, temperature_c, power_w, throttled, throttle_reasons";
 
 /* ---- Questions ---- */
@@ -22,7 +23,7 @@ max(user_ns + system_ns) AS cpu_ns FROM process_usage, b GROUP BY pid, i ORDER B
 const OF_RECORDING = {
 	counters: ["counter", "SELECT name, value FROM counter"],
 	usage: ["process_usage", BUCKETS],
-	processes: ["process", `SELECT p.pid, p.name, p.python, p.command, (SELECT count(*) FROM thread t WHERE t.pid = p.pid) AS threads,
+	processes: ["process", `SELECT p.*, (SELECT count(*) FROM thread t WHERE t.pid = p.pid) AS threads,
 		(SELECT sum(samples) FROM stack_total s WHERE s.pid = p.pid) AS samples,
 		(SELECT sum(weight) FROM stack_total s WHERE s.pid = p.pid) AS weight FROM process p ORDER BY weight DESC LIMIT 100`],
 	threads: ["thread", `SELECT t.pid, t.tid, t.name, sum(s.samples) AS samples, sum(s.weight) AS weight FROM thread t
@@ -42,8 +43,7 @@ const OF_PROCESS = {
 };
 
 /* What a target can answer: {rows by question, failures: sentences}. */
-async function questions(target, all) {
-	const tables = await tablesOf(target);
+async function questions(target, all, tables) {
 	const found = { failures: [] };
 
 	await Promise.all(Object.entries(all).map(async ([name, [table, sql]]) => {
@@ -57,6 +57,61 @@ async function questions(target, all) {
 		}
 	}));
 	return found;
+}
+
+/* The same by one request, which costs the server a fraction. Where it fails, questions() says which one does. */
+async function questionsAtOnce(target, all, tables) {
+	const asked = Object.entries(all).filter(([, [table]]) => tables.has(table));
+	const found = { failures: [], ...Object.fromEntries(Object.keys(all).map((name) => [name, []])) };
+
+	try {
+		const { results } = await query(target, asked.map(([, [, sql]]) => sql).join(";\n"));
+
+		asked.forEach(([name], i) => { found[name] = results[i].rows; });
+	} catch {
+		return questions(target, all, tables);
+	}
+	return found;
+}
+
+/* ---- Ranks ---- */
+
+const RANK_STEPS = "SELECT count(*) AS n, min(timestamp) AS first, max(timestamp) AS last FROM steps";
+
+/* {nodes: rows of cluster.nodes that are ranks or hosts without an answer, rates: steps/s by host and rank, failures}; null: there are none. */
+async function readRanks(state) {
+	if (!state.hosts && state.targets.filter((one) => one.kind === "process" && one.running).length === 0)
+		return null;
+	const nodes = (await (await ask("/apis/nodes")).json()).filter((node) => node.rank !== null || node.problem);
+	const found = { nodes, rates: new Map(), failures: [] };
+
+	if (nodes.length === 0)
+		return null;
+	try {
+		const rows = await (await ask("/apis/ranks/query", { each: 1 }, { method: "POST", body: RANK_STEPS })).json();
+
+		rows.filter((row) => row.rank !== null).forEach((row) => found.rates.set(`${row.host} ${row.rank}`, rateOf(row)));
+	} catch (error) {
+		found.failures.push(`Steps of ranks: ${error.message}`);
+	}
+	return found;
+}
+
+function ranksList({ nodes, rates, failures }) {
+	const rateOfNode = (node) => rates.get(`${node.host} ${node.rank}`) || null;
+	const known = nodes.map(rateOfNode).filter(Boolean).sort((a, b) => a - b);
+	const usual = known.length ? known[known.length >> 1] : 0;
+	const row = (node) => {
+		const rate = rateOfNode(node);
+		const isSlow = rate && known.length > 1 && rate < 0.9 * usual;
+
+		return [node.rank, node.host, node.pid, node.status, rate ? +rate.toFixed(2) : null,
+			isSlow ? element("a", { className: "error", textContent: `Straggler: others make ${number(usual)} steps/s`, href: link({ view: "backtrace", all: "1" }) })
+				: node.problem || ""];
+	};
+
+	return [listOf("Ranks", ["Rank", "Host", "PID", "State", "Steps/s", "Remark"], nodes.map(row)),
+		...failures.map((sentence) => element("p", { className: "soft", textContent: sentence }))];
 }
 
 /* ---- Sums ---- */
@@ -91,6 +146,14 @@ const last = (points) => points.length ? points[points.length - 1][1] : 0;
 
 /* ---- Warnings: [sentence, link] ---- */
 
+/* Whose a thread is, as far as a recording knows it. */
+function ownerOf(found, tid) {
+	const thread = (found.threads || []).find((row) => row.tid === tid);
+	const process = thread && found.processes.find((row) => row.pid === thread.pid);
+
+	return process && typeof process.rank === "number" ? `rank ${process.rank} (thread ${tid})` : `thread ${tid}`;
+}
+
 function warningsOf(found, isProcess) {
 	const counters = Object.fromEntries(found.counters ? found.counters.map((row) => [row.name, row.value]) : []);
 	const warnings = [];
@@ -120,8 +183,8 @@ function warningsOf(found, isProcess) {
 			warnings.push([`GPU ${row.device}: power or heat held its clock down ${percent(row.share, 1)} of the time (${row.why})`,
 				link({ view: "tables", sql: "SELECT * FROM gpu_metrics" })]);
 	if (rates.length > 1 && rates[0].rate < 0.9 * usual)
-		warnings.push([`Straggler: thread ${rates[0].tid} makes ${number(rates[0].rate)} steps/s, others ${number(usual)}`,
-			link({ view: "backtrace", thread: rates[0].tid })]);
+		warnings.push([`Straggler: ${ownerOf(found, rates[0].tid)} makes ${number(rates[0].rate)} steps/s, others ${number(usual)}`,
+			link({ view: isProcess ? "backtrace" : "flame", thread: rates[0].tid })]);
 	return warnings;
 }
 
@@ -166,7 +229,7 @@ function warningList(found, isProcess) {
 	const warnings = warningsOf(found, isProcess);
 
 	return element("div", {}, element("h3", { textContent: "Warnings" }), warnings.length === 0
-		? element("p", { className: "soft", textContent: isProcess || (found.waits || []).length > 0 ? "None."
+		? element("p", { className: "soft", textContent: (found.waits || []).length > 0 ? "None."
 			: "None. Waits for the GIL are known in recordings with --mode wall." })
 		: element("ul", { className: "warnings" }, ...warnings.map(([sentence, href]) => element("li", {}, element("a", { href, textContent: sentence })))),
 	...found.failures.map((sentence) => element("p", { className: "error", textContent: sentence })));
@@ -184,9 +247,10 @@ function listOf(title, names, rows) {
 function processesOf(found, unit) {
 	const whole = found.processes.reduce((sum, row) => sum + (row.weight || 0), 0);
 	const to = (row) => element("a", { textContent: row.pid, href: link({ view: "flame", rank: row.pid, thread: "" }) });
+	const hasRanks = found.processes.some((row) => typeof row.rank === "number");
 
-	return listOf("Processes", ["PID", "Name", "Python", "Threads", "Time", "Command"],
-		found.processes.map((row) => [to(row), row.name, row.python, row.threads, amount(row, whole, unit), row.command]));
+	return listOf("Processes", ["PID", ...(hasRanks ? ["Rank", "Host"] : []), "Name", "Python", "Threads", "Time", "Command"], found.processes.map((row) =>
+		[to(row), ...(hasRanks ? [row.rank, row.host] : []), row.name, row.python, row.threads, amount(row, whole, unit), row.command]));
 }
 
 function threadsOf(found, unit) {
@@ -215,6 +279,8 @@ function describe(one, chosen) {
 
 	if (one.target === chosen)
 		to.setAttribute("aria-current", "true");
+	if (one.kind === "fleet")
+		return [to, one.kind, null, null, "", ""];
 	if (one.kind === "process")
 		return [to, one.kind, one.pid, one.python, one.running ? "running" : "ended", one.command];
 	const info = one.info || {};
@@ -226,9 +292,12 @@ function describe(one, chosen) {
 /* ---- Showing ---- */
 
 const targetsPart = element("div", { className: "part" });
+const ranksPart = element("div", { className: "part", hidden: true });
 const detail = element("div", { className: "detail" });
 let timer = 0;
 let readings = [];
+let tables = new Set(); // of a process
+let nReadings = 0;
 let turn = 0;
 
 async function showTargets(state) {
@@ -242,7 +311,7 @@ async function showTargets(state) {
 async function showRecording(state) {
 	const info = state.targetInfo.info || { runs: [{}] };
 	const run = info.runs[0] || {};
-	const found = await questions(state.target, OF_RECORDING);
+	const found = await questions(state.target, OF_RECORDING, await tablesOf(state.target));
 
 	return () => detail.replaceChildren(element("h3", { className: "name", textContent: state.target }), tilesOf(found, info), warningList(found, false),
 		processesOf(found, run.unit), threadsOf(found, run.unit), versionsOf(run));
@@ -250,7 +319,9 @@ async function showRecording(state) {
 
 /* Readings of a process add up while the view is open. */
 async function showProcess(state) {
-	const found = await questions(state.target, OF_PROCESS);
+	if (nReadings++ % RANKS_EVERY === 0)
+		tables = await tablesOf(state.target);
+	const found = await questionsAtOnce(state.target, OF_PROCESS, tables);
 
 	return () => {
 		readings = [...readings, ...found.usage.map((row) => ({ ...row, i: row.t }))].slice(-HISTORY);
@@ -259,20 +330,39 @@ async function showProcess(state) {
 	};
 }
 
+async function showRanks(state, mine) {
+	const found = await readRanks(state);
+
+	if (mine !== turn)
+		return;
+	ranksPart.hidden = !found;
+	ranksPart.replaceChildren(...(found ? ranksList(found) : []));
+}
+
 async function show(body, state, changed) {
 	const mine = ++turn;
 	const isProcess = state.targetInfo.kind === "process";
 
 	clearTimeout(timer);
 	if (!body.firstChild)
-		body.append(targetsPart, detail);
+		body.append(targetsPart, ranksPart, detail);
 	if (changed.includes("target")) {
 		readings = [];
+		nReadings = 0;
 		detail.replaceChildren(element("p", { className: "soft", textContent: "Reading." }));
 	}
 	await showTargets(state);
+	showRanks(state, mine).catch((error) => {
+		ranksPart.hidden = false;
+		ranksPart.replaceChildren(element("p", { className: "error", textContent: error.message }));
+	});
 	if (isProcess && !state.targetInfo.running) {
 		detail.replaceChildren(element("p", { textContent: `Process ${state.target} has ended.` }));
+		return;
+	}
+	if (state.targetInfo.kind === "fleet") {
+		detail.replaceChildren(element("p", {}, "A fleet has ", element("a", { href: link({ view: "tables" }), textContent: "tables" }), ", ",
+			element("a", { href: link({ view: "flame" }), textContent: "flame graphs" }), " and ", element("a", { href: link({ view: "compare" }), textContent: "comparisons" }), " of what its machines have shipped."));
 		return;
 	}
 	await refresh(state, mine);
@@ -284,8 +374,11 @@ async function refresh(state, mine) {
 	try {
 		const put = await (isProcess ? showProcess : showRecording)(state);
 
-		if (mine === turn)
-			put();
+		if (mine !== turn)
+			return;
+		put();
+		if (isProcess && !ranksPart.hidden && nReadings % RANKS_EVERY === 0)
+			await showRanks(state, mine);
 	} catch (error) {
 		if (mine === turn)
 			detail.replaceChildren(element("p", { className: "error", textContent: error.message }));
@@ -300,4 +393,4 @@ function hide() {
 	turn++;
 }
 
-view({ name: "overview", title: "Overview", show, hide });
+view({ name: "overview", title: "Overview", kinds: ["process", "recording", "fleet"], show, hide });

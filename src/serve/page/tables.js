@@ -11,6 +11,7 @@ import { fill, scroller } from "./table.js";
 
 const FIRST = {
 	process: "SELECT thread, depth, func, file, lineno FROM python.backtrace ORDER BY tid, depth LIMIT 100",
+	fleet: "SHOW TABLES",
 	recording: "SELECT name, kind, self_share, total_share, file FROM hot_function ORDER BY self_share DESC LIMIT 20",
 };
 const KEY = "probing.queries";
@@ -66,10 +67,11 @@ const past = element("select", { attributes: { "aria-label": "History" }, onchan
 const chartButton = element("button", { type: "button", textContent: "Chart", onclick: () => change({ chart: chartButton.ariaPressed === "true" ? "" : "1" }, true) });
 const csvButton = element("button", { type: "button", textContent: "CSV", title: "Download as CSV", onclick: () => download("csv") });
 const jsonButton = element("button", { type: "button", textContent: "JSON", title: "Download as JSON", onclick: () => download("json") });
+const arrowButton = element("button", { type: "button", textContent: "Arrow", title: "Download as Arrow IPC, for pandas, polars or DuckDB", onclick: () => download("arrow") });
 const copyButton = element("button", { type: "button", textContent: "Copy link", onclick: copyLink });
 const form = element("form", { id: "query" }, element("label", { htmlFor: "sql", textContent: "SQL: Ctrl-Enter runs it, Ctrl-Space completes" }),
 	completing(sql, () => catalogue),
-	element("div", { className: "controls" }, element("button", { type: "submit", textContent: "Run" }), past, chartButton, csvButton, jsonButton, copyButton));
+	element("div", { className: "controls" }, element("button", { type: "submit", textContent: "Run" }), past, chartButton, csvButton, jsonButton, arrowButton, copyButton));
 const output = element("div", { className: "output" });
 const list = element("div", { className: "catalogue" });
 const side = element("div", { className: "side", attributes: { role: "region", "aria-label": "Catalogue" } }, element("h3", { textContent: "Tables" }), list);
@@ -94,11 +96,11 @@ function tableEntry([name, columns]) {
 	return made;
 }
 
-async function showCatalogue() {
+async function showCatalogue(kind) {
 	const mine = target;
 
 	try {
-		const found = await catalogueOf(mine);
+		const found = await catalogueOf(mine, kind);
 
 		if (mine !== target)
 			return;
@@ -124,7 +126,7 @@ function resultOf({ rows, columns }, isCharted) {
 
 function showResults(state) {
 	chartButton.ariaPressed = String(Boolean(state.chart));
-	csvButton.disabled = jsonButton.disabled = chartButton.disabled = results.length === 0;
+	csvButton.disabled = jsonButton.disabled = arrowButton.disabled = chartButton.disabled = results.length === 0;
 	output.replaceChildren(...results.filter((one) => one.rows.length > 0).map((one) => resultOf(one, state.chart)));
 }
 
@@ -149,14 +151,17 @@ async function run(state) {
 	showResults(state);
 }
 
-/* The same answer again, as a file: the server writes both formats. */
+const FILES = { csv: ["text/csv", "csv"], json: ["application/json", "json"], arrow: ["application/vnd.apache.arrow.stream", "arrows"] };
+
+/* The same answer again, as a file: the server writes all formats, and sends long ones while it does. */
 async function download(format) {
+	const [accept, suffix] = FILES[format];
+
 	try {
-		const accept = format === "csv" ? "text/csv" : "application/json";
-		const response = await ask("/query", { target }, { method: "POST", body: sql.value, headers: { Accept: accept } });
+		const response = await ask("/query", { target, stream: 1 }, { method: "POST", body: sql.value, headers: { Accept: accept } });
 		const address = URL.createObjectURL(await response.blob());
 
-		element("a", { href: address, download: `query.${format}` }).click();
+		element("a", { href: address, download: `query.${suffix}` }).click();
 		setTimeout(() => URL.revokeObjectURL(address), 1000);
 	} catch (error) {
 		say(error.message, true);
@@ -187,7 +192,7 @@ function show(body, state, changed) {
 		target = state.target;
 		catalogue = new Map();
 		list.replaceChildren();
-		showCatalogue();
+		showCatalogue(state.targetInfo.kind);
 	}
 	if (changed.includes("target") || (changed.includes("sql") && state.sql && state.sql !== sql.value)) {
 		sql.value = state.sql || FIRST[state.targetInfo.kind];
@@ -200,4 +205,4 @@ sql.addEventListener("keydown", (event) => {
 	if (event.key === "Enter" && (event.ctrlKey || event.metaKey))
 		form.requestSubmit();
 });
-view({ name: "tables", title: "Tables", show });
+view({ name: "tables", title: "Tables", kinds: ["process", "recording", "fleet"], show });
