@@ -81,6 +81,8 @@ unsigned cli_parse_word(struct argp_state *state, const char *text, const char *
 			unsigned n);
 /* A length of time in seconds: "90", "500ms", "2m", "1h" (duration.h); from low to high. */
 double cli_parse_duration(struct argp_state *state, const char *text, const char *what, double low, double high);
+/* A size in bytes, from low to high: "512M", "2G". */
+uint64_t cli_parse_bytes(struct argp_state *state, const char *text, const char *what, uint64_t low, uint64_t high);
 pid_t cli_parse_id(struct argp_state *state, const char *argument, const char *what);
 
 /* The PID of a verb for one process: a second one is a usage error, and so is a missing one at the end. */

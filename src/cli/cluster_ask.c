@@ -80,8 +80,11 @@ void ask_parse_format(struct argp_state *state, const char *name, struct sql_rul
 {
 	char names[128];
 
-	if (sql_format_parse(name, &rules->format) >= 0)
+	if (sql_format_parse(name, &rules->format) >= 0) {
+		if (rules->format == SQL_ARROW && isatty(STDOUT_FILENO))
+			argp_error(state, "arrow is no text: send the output to a file or a program");
 		return;
+	}
 	sql_format_list(names, sizeof names);
 	argp_error(state, "the format is %s, not %s", names, name);
 }

@@ -130,6 +130,21 @@ double cli_parse_number(struct argp_state *state, const char *text, const char *
 	return value;
 }
 
+uint64_t cli_parse_bytes(struct argp_state *state, const char *text, const char *what, uint64_t low, uint64_t high)
+{
+	static const char units[] = "KMGT";
+	char *end;
+	double bytes = strtod(text, &end);
+	const char *unit = memchr(units, *end & ~0x20, sizeof units - 1);
+
+	for (const char *one = units; unit && one <= unit; one++)
+		bytes *= 1024;
+	if (end == text || (*end && (!unit || end[1])) || !(bytes >= (double)low && bytes <= (double)high))
+		argp_error(state, "%s must be a size such as 512M or 2G, from %lluM to %lluM, not %s", what,
+			   (unsigned long long)low >> 20, (unsigned long long)high >> 20, text);
+	return (uint64_t)bytes;
+}
+
 double cli_parse_duration(struct argp_state *state, const char *text, const char *what, double low, double high)
 {
 	double seconds = 0;

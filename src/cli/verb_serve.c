@@ -17,7 +17,7 @@
 #include "src/cli/endpoint.h"
 #include "src/cli/fleet_source.h"
 #include "src/cli/python_program.h"
-#include "src/cli/targets.h"
+#include "src/cli/target_errors.h"
 #include "src/export/export.h"
 #include "src/http/http.h"
 #include "src/serve/serve.h"
@@ -306,7 +306,7 @@ static int take_all(struct options *options)
 
 	if (glob_list_add(&wanted.comms, "*") < 0)
 		return fail_memory();
-	status = targets_find(&wanted, &targets);
+	status = target_find(&wanted, &targets);
 	for (size_t i = 0; i < targets.n && status == EXIT_OK; i++) {
 		char *word = options->pids[MIN(options->n_words, (size_t)MAX_TARGETS - 1)];
 
@@ -320,7 +320,7 @@ static int take_all(struct options *options)
 		if (!is_given(options, word))
 			options->words[options->n_words++] = word;
 	}
-	targets_print_refused(&targets, "served");
+	target_print_refused(&targets, "served");
 	if (n_left > 0)
 		cli_say("probing: %zu more Python processes are not served: at most %d targets at a time\n", n_left,
 			MAX_TARGETS);

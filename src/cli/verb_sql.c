@@ -17,6 +17,9 @@
 #include "src/live/live.h"
 #include "src/sql/sql.h"
 
+#define MIN_MEMORY (UINT64_C(16) << 20)
+#define MAX_MEMORY (UINT64_C(1) << 43)
+
 enum {
 	MAX_ERROR = 1024,
 	MAX_NOTE = 256,
@@ -26,6 +29,7 @@ enum {
 	OPTION_LIMIT,
 	OPTION_NO_HEADER,
 	OPTION_NO_ATTACH,
+	OPTION_MEMORY,
 };
 
 struct options {
@@ -39,10 +43,12 @@ struct options {
 
 static const struct argp_option option_list[] = {
 	{ "format", 'f', "FORMAT", 0,
-	  "Print results as table, box, markdown, csv, json, jsonl or rows (default: table)", 0 },
+	  "Print results as table, box, markdown, csv, json, jsonl, rows or arrow (default: table)", 0 },
 	{ "no-header", OPTION_NO_HEADER, NULL, 0, "Omit column names (table, box, csv)", 0 },
 	{ "limit", OPTION_LIMIT, "ROWS", 0, "Print at most ROWS rows of each result, and report if there are more", 0 },
 	{ "timeout", OPTION_TIMEOUT, "TIME", 0, "Cancel statements that take longer (default: no limit)", 0 },
+	{ "memory", OPTION_MEMORY, "SIZE", 0,
+	  "Cancel statements that take more memory, or a file of four times this size (default: no limit)", 0 },
 	{ "write", OPTION_WRITE, NULL, 0, "Allow statements to change the recording (default: read-only)", 0 },
 	{ "no-attach", OPTION_NO_ATTACH, NULL, 0, "Refuse to attach other files (default: attach for reading)", 0 },
 	{ 0 },
@@ -83,6 +89,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case OPTION_TIMEOUT:
 		options->timeout_s = cli_parse_duration(state, argument, "--timeout", 0.001, 1e6);
 		return 0;
+	case OPTION_MEMORY:
+		options->rules.max_memory = cli_parse_bytes(state, argument, "--memory", MIN_MEMORY, MAX_MEMORY);
+		return 0;
 	case OPTION_WRITE:
 		options->rules.may_write = true;
 		return 0;
@@ -93,6 +102,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options->arguments[options->n_arguments++] = argument;
 		return 0;
 	case ARGP_KEY_END:
+		if (options->rules.format == SQL_ARROW && isatty(STDOUT_FILENO))
+			argp_error(state, "arrow is no text: send the output to a file or a program");
 		tell_apart(options, state);
 		return 0;
 	default:
@@ -122,7 +133,7 @@ static const struct argp argp = {
 	       "In a table and in CSV, NULL is empty (an empty text is \"\" in CSV), and a blob is shown in "
 	       "hexadecimal. On a terminal a table's long texts are cut to its width. JSON is an array of objects "
 	       "per statement, jsonl an object a line; rows, a line for the columns and one for each row, keeps all "
-	       "types, for programs.\n"
+	       "types, for programs. arrow is Arrow IPC in its stream format, a stream per statement.\n"
 	       "\n"
 	       "clickhouse://USER@HOST/DATABASE is a fleet: its server answers, in its own SQL, and changes nothing.\n",
 };
@@ -274,6 +285,13 @@ static int run_sql(int argc, char **argv)
 		return status;
 	if (options.no_attach)
 		endpoint_forbid_attach(&endpoint);
+	if (options.rules.max_memory > 0) {
+		int r = sql_limit_memory(options.rules.max_memory);
+
+		if (r < 0)
+			return endpoint_finish(&endpoint,
+					       cli_fail(EXIT_FAILED, "memory cannot be limited: %s", strerror(-r)));
+	}
 	if (options.sql)
 		status = run_text(&endpoint, options.sql, &options);
 	else if (isatty(STDIN_FILENO))

@@ -116,9 +116,15 @@ static int command_schema(struct prompt *prompt, const char *argument)
 static int command_mode(struct prompt *prompt, const char *argument)
 {
 	char names[128];
+	enum sql_format format;
 
-	if (sql_format_parse(argument, &prompt->session.rules.format) == 0)
+	if (sql_format_parse(argument, &format) == 0) {
+		if (format == SQL_ARROW)
+			fprintf(prompt->screen, "arrow is no text: probing sql -f arrow FILE SQL >OUTPUT\n");
+		else
+			prompt->session.rules.format = format;
 		return 0;
+	}
 	sql_format_list(names, sizeof names);
 	fprintf(prompt->screen, "the mode is one of %s\n", names);
 	return 0;

@@ -33,10 +33,12 @@ struct sql_writer {
 	/* No more rows. Not called when the query failed half way. */
 	int (*end)(void *state);
 	void (*free)(void *state);
+	/* The column whose value was not of its type, after row returned -ERANGE. NULL: row never does. */
+	int (*odd_column)(const void *state);
 };
 
 extern const struct sql_writer sql_writer_table, sql_writer_box, sql_writer_csv, sql_writer_json, sql_writer_jsonl,
-	sql_writer_markdown, sql_writer_rows;
+	sql_writer_markdown, sql_writer_rows, sql_writer_arrow;
 
 /* By enum sql_format (formats.c). */
 extern const struct sql_writer *const sql_writers[];

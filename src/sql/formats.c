@@ -10,7 +10,7 @@
 const struct sql_writer *const sql_writers[] = {
 	[SQL_TABLE] = &sql_writer_table, [SQL_CSV] = &sql_writer_csv,           [SQL_JSON] = &sql_writer_json,
 	[SQL_JSONL] = &sql_writer_jsonl, [SQL_MARKDOWN] = &sql_writer_markdown, [SQL_BOX] = &sql_writer_box,
-	[SQL_ROWS] = &sql_writer_rows,
+	[SQL_ROWS] = &sql_writer_rows,   [SQL_ARROW] = &sql_writer_arrow,
 };
 
 int sql_format_parse(const char *name, enum sql_format *ret)

@@ -117,6 +117,24 @@ static int fail(const struct place *place, int code)
 	return step_errno(code);
 }
 
+/* A sort that does not fit into memory goes to a file, whose length has a limit, too. */
+static bool is_beyond_memory(sqlite3 *db, const struct sql_rules *rules, int code)
+{
+	if ((code & 0xff) == SQLITE_NOMEM)
+		return true;
+	return rules->max_memory > 0 && (code & 0xff) == SQLITE_IOERR &&
+	       sqlite3_extended_errcode(db) == SQLITE_IOERR_WRITE;
+}
+
+static void explain_memory(const struct sql_rules *rules, char *error, size_t n_bytes)
+{
+	if (rules->max_memory > 0)
+		snprintf(error, n_bytes, "the query needs more memory than the %llu MiB that it may take (--memory)",
+			 (unsigned long long)rules->max_memory >> 20);
+	else
+		snprintf(error, n_bytes, "not enough memory for the query and its result");
+}
+
 static int run_statement(const struct place *place, sqlite3_stmt *statement, const struct sql_rules *rules, FILE *out,
 			 bool *ret_cut)
 {
@@ -136,13 +154,20 @@ static int run_statement(const struct place *place, sqlite3_stmt *statement, con
 	}
 	r = put_rows(&answer, statement, &code);
 	*ret_cut |= answer.is_cut;
-	if (r == 0 && code != SQLITE_DONE)
+	if (r == 0 && is_beyond_memory(place->db, rules, code))
+		r = -ENOMEM;
+	else if (r == 0 && code != SQLITE_DONE)
 		return fail(place, code);
 	if (r == 0)
 		r = answer_end(&answer, statement);
 	if (r == -ENOMEM)
-		snprintf(place->error, place->error_bytes, "not enough memory for the result");
-	return r;
+		explain_memory(rules, place->error, place->error_bytes);
+	if (r != -ERANGE)
+		return r;
+	snprintf(place->error, place->error_bytes,
+		 "values of column %s have another type than in its first rows: give them one with CAST(... AS TEXT)",
+		 sqlite3_column_name(statement, answer.writer->odd_column(answer.state)));
+	return -EINVAL;
 }
 
 static void finalizep(sqlite3_stmt **statement)

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum sql_format { SQL_TABLE, SQL_CSV, SQL_JSON, SQL_JSONL, SQL_MARKDOWN, SQL_BOX, SQL_ROWS };
+enum sql_format { SQL_TABLE, SQL_CSV, SQL_JSON, SQL_JSONL, SQL_MARKDOWN, SQL_BOX, SQL_ROWS, SQL_ARROW };
 
 /* @name: "table", "csv", "json", ... -EINVAL: unknown. */
 int sql_format_parse(const char *name, enum sql_format *ret);
@@ -28,7 +28,15 @@ struct sql_rules {
 	bool no_header;    /* where a format has one that it can do without */
 	bool may_write;    /* else a statement that would change anything is refused */
 	uint64_t max_rows; /* of each answer; 0: all */
+	uint64_t max_memory; /* bytes that a query may take, as a message names them; sql_limit_memory() sets the limit; 0: any */
 };
+
+/*
+ * sql_limit_memory - bound the memory of this process: a query that wants more ends with -ENOMEM and a sentence.
+ * @max_bytes: of SQLite's heap. All of the process, with the files that sorting makes, may take a little more each.
+ * The caller ignores SIGXFSZ. Errors: what setrlimit(2) reports.
+ */
+int sql_limit_memory(uint64_t max_bytes);
 
 /*
  * sql_run - run all statements of a text and write their rows. They may use the syntax of dialect.h.

@@ -280,6 +280,31 @@ static void rows_keep_all(void **state)
 	       "{\"columns\":[\"a\"]}\n{\"columns\":[\"b\",\"c\"]}\n[{\"blob\":\"\"},\"a\xef\xbf\xbd\"]\n");
 }
 
+/* Arrow's own library reads the contents in tests/e2e/test_arrow.py. */
+static void arrow_streams_are_whole(void **state)
+{
+	static const unsigned char end[] = { 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0 };
+	CLEANUP(answer_done) struct answer answer;
+
+	ask(*state, "SELECT 'a' AS t, NULL AS n WHERE 0", SQL_ARROW, 0, &answer);
+	assert_int_equal(answer.r, 0);
+	assert_memory_equal(answer.text, end, 4);
+	assert_int_equal(answer.n % 8, 0);
+	assert_memory_equal(answer.text + answer.n - sizeof end, end, sizeof end);
+}
+
+static void a_column_of_arrow_keeps_its_type(void **state)
+{
+	CLEANUP(answer_done) struct answer answer;
+
+	ask(*state,
+	    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 17000) "
+	    "SELECT 1 AS one, CASE WHEN i < 17000 THEN i ELSE x'00' END AS value FROM n",
+	    SQL_ARROW, 0, &answer);
+	assert_int_equal(answer.r, -EINVAL);
+	assert_non_null(strstr(answer.error, "column value have another type"));
+}
+
 static void several_statements_answer_in_order(void **state)
 {
 	expect(*state, "SELECT 1 AS a; -- a comment\nSELECT 2 AS b;  ", SQL_CSV, 0, "a\r\n1\r\nb\r\n2\r\n");
@@ -661,6 +686,8 @@ int main(void)
 		cmocka_unit_test(rules_are_kept),
 		cmocka_unit_test(tables_are_listed),
 		cmocka_unit_test(rows_keep_all),
+		cmocka_unit_test(arrow_streams_are_whole),
+		cmocka_unit_test(a_column_of_arrow_keeps_its_type),
 		cmocka_unit_test(several_statements_answer_in_order),
 		cmocka_unit_test(mistakes_have_a_place),
 		cmocka_unit_test(long_mistakes_are_cut),
