@@ -84,8 +84,7 @@ int off_cpu_event(struct off_cpu *off_cpu, const struct capture_event *event)
 	case CAPTURE_EXIT:
 		return waits_exit(waits, event->tid, event->time_ns);
 	case CAPTURE_LOST:
-		waits_doubt(waits);
-		return 0;
+		return waits_doubt(waits);
 	case CAPTURE_END:
 		return waits_end(waits, event->time_ns);
 	case CAPTURE_COMM:

@@ -12,6 +12,9 @@
  * 4. A wait without a stack is owed to the thread's next one of its kind that has one: short ones
  *    and long ones, preempted and others apart. Time owed for too long, or to a thread that
  *    ends, goes to the last one of its kind; without one, it is put without a stack.
+ * 5. A thread may be seen at work before its arrival is reported: an arrival that the kernel could not report at once
+ *    comes with the next departure (bpf_switches.h). Until then the time in between is in doubt. It becomes unknown_ns
+ *    only if the next report is another one.
  *
  * A reused number is another thread: its exit came before.
  */
@@ -44,6 +47,10 @@ struct thread {
 	} kinds[2][2];           /* blocked, preempted; short, long */
 	struct wait_stack stack; /* of the current wait, or of one not reported yet */
 	struct wait_stack last;  /* of the last switch-out */
+	struct doubt {           /* invariant 5: it waited, then ran; the arrival is somewhere in between */
+		uint64_t from_ns, to_ns;
+		uint64_t seen_ns; /* at work; 0: no doubt */
+	} doubt;
 };
 
 /* Threads whose stack is to be read, ordered by since_ns. */
@@ -96,6 +103,23 @@ static uint64_t span(uint64_t from_ns, uint64_t to_ns)
 	return to_ns > from_ns ? to_ns - from_ns : 0;
 }
 
+/* ---- Arrivals that are reported late ---- */
+
+static void begin_doubt(struct thread *thread, uint64_t to_ns, uint64_t seen_ns)
+{
+	thread->doubt = (struct doubt){ thread->since_ns, to_ns, seen_ns };
+	thread->since_ns = to_ns;
+	thread->activity = RUNS;
+}
+
+/* No report of the arrival has come. */
+static void end_doubt(struct waits *waits, struct thread *thread)
+{
+	if (thread->doubt.seen_ns != 0)
+		waits->sums.unknown_ns += span(thread->doubt.from_ns, thread->doubt.to_ns);
+	thread->doubt.seen_ns = 0;
+}
+
 /* ---- Threads ---- */
 
 static struct thread *find(struct waits *waits, pid_t tid)
@@ -120,6 +144,7 @@ static int add(struct waits *waits, pid_t pid, pid_t tid, enum activity activity
 		*ret = &waits->threads[waits->n++];
 	} else {
 		*ret = &waits->threads[slot->id];
+		end_doubt(waits, *ret);
 	}
 	**ret = (struct thread){ .pid = pid, .tid = tid, .activity = activity, .since_ns = time_ns };
 	return 0;
@@ -378,6 +403,7 @@ int waits_leave(struct waits *waits, pid_t pid, pid_t tid, unsigned cpu, bool is
 	r = know(waits, pid, tid, RUNS, time_ns, &thread);
 	if (r < 0)
 		return r == -ESRCH ? 0 : r;
+	end_doubt(waits, thread);
 	if (thread->activity == WAITS) /* the record of its return was lost */
 		waits->sums.unknown_ns += span(thread->since_ns, time_ns);
 	else
@@ -391,15 +417,43 @@ int waits_leave(struct waits *waits, pid_t pid, pid_t tid, unsigned cpu, bool is
 	return thread->has_stack ? 0 : enqueue(waits, thread);
 }
 
+/* The thread whose arrival this is, reported late; it may have ended since. NULL: it is no late one. */
+static struct thread *find_doubted(struct waits *waits, pid_t tid, uint64_t time_ns)
+{
+	const struct id_slot *slot = id_map_find(&waits->index, (uint64_t)tid + 1);
+	struct thread *thread = slot ? &waits->threads[slot->id] : NULL;
+
+	return thread && thread->doubt.seen_ns != 0 && time_ns <= thread->doubt.seen_ns ? thread : NULL;
+}
+
+/* It waited until it arrived, and has run since. */
+static int settle_doubt(struct waits *waits, struct thread *thread, uint64_t arrived_ns)
+{
+	struct doubt doubt = thread->doubt;
+	uint64_t since_ns = thread->since_ns;
+	int r;
+
+	thread->doubt.seen_ns = 0;
+	arrived_ns = MIN(MAX(arrived_ns, doubt.from_ns), doubt.to_ns);
+	thread->since_ns = doubt.from_ns;
+	r = put_wait(waits, thread, arrived_ns);
+	thread->since_ns = since_ns;
+	thread->owed_run_ns += (int64_t)span(arrived_ns, doubt.to_ns);
+	return r >= 0 && thread->activity == ENDED ? put_last(waits, thread, since_ns) : r;
+}
+
 int waits_enter(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns)
 {
-	struct thread *thread;
+	struct thread *thread = find_doubted(waits, tid, time_ns);
 	int r;
 
 	time_ns = MAX(time_ns, waits->began_ns);
+	if (thread)
+		return settle_doubt(waits, thread, time_ns);
 	r = know(waits, pid, tid, WAITS, time_ns, &thread);
 	if (r < 0)
 		return r == -ESRCH ? 0 : r;
+	end_doubt(waits, thread);
 	/* After an exec outside the main thread, this record may be older than since_ns. */
 	time_ns = MAX(time_ns, thread->since_ns);
 	if (thread->activity == WAITS)
@@ -418,11 +472,8 @@ int waits_exit(struct waits *waits, pid_t tid, uint64_t time_ns)
 	time_ns = MAX(time_ns, waits->began_ns);
 	if (!thread)
 		return 0;
-	if (thread->activity == WAITS) { /* an ending thread runs: the record of its return was lost */
-		waits->sums.unknown_ns += span(thread->since_ns, time_ns);
-		thread->activity = RUNS;
-		thread->since_ns = time_ns;
-	}
+	if (thread->activity == WAITS) /* an ending thread runs */
+		begin_doubt(thread, time_ns, time_ns);
 	return put_last(waits, thread, time_ns);
 }
 
@@ -431,8 +482,10 @@ int waits_end(struct waits *waits, uint64_t time_ns)
 	int r = 0;
 
 	time_ns = MAX(time_ns, waits->began_ns);
-	for (size_t i = 0; i < waits->n && r >= 0; i++)
+	for (size_t i = 0; i < waits->n && r >= 0; i++) {
+		end_doubt(waits, &waits->threads[i]);
 		r = put_last(waits, &waits->threads[i], time_ns);
+	}
 	return r;
 }
 
@@ -446,13 +499,8 @@ int waits_ran(struct waits *waits, pid_t pid, pid_t tid, uint64_t period_ns, uin
 	*ret = 0;
 	if (r < 0)
 		return r == -ESRCH ? 0 : r;
-	if (thread->activity == WAITS) { /* the record of its return was lost */
-		uint64_t ran_ns = MIN(period_ns, span(thread->since_ns, time_ns));
-
-		waits->sums.unknown_ns += span(thread->since_ns, time_ns) - ran_ns;
-		thread->since_ns = time_ns - ran_ns;
-		thread->activity = RUNS;
-	}
+	if (thread->activity == WAITS) /* its return has not been reported */
+		begin_doubt(thread, time_ns - MIN(period_ns, span(thread->since_ns, time_ns)), time_ns);
 	*ret = (uint64_t)MAX(thread->owed_run_ns, 0) + span(thread->since_ns, time_ns);
 	waits->sums.by_state[STATE_RUNNING] += *ret;
 	thread->owed_run_ns = 0;
@@ -516,10 +564,20 @@ int waits_portion(struct waits *waits, uint64_t until_ns)
 	return r;
 }
 
-void waits_doubt(struct waits *waits)
+int waits_doubt(struct waits *waits)
 {
-	for (size_t i = 0; i < waits->n; i++)
-		waits->threads[i].has_stack &= waits->threads[i].stack.at_switch;
+	int r = 0;
+
+	for (size_t i = 0; i < waits->n && r >= 0; i++) {
+		struct thread *thread = &waits->threads[i];
+
+		if (!thread->has_stack || thread->stack.at_switch)
+			continue;
+		thread->has_stack = false;
+		if (!thread->is_queued && (thread->activity == WAITS || thread->activity == UNKNOWN))
+			r = enqueue(waits, thread);
+	}
+	return r;
 }
 
 void waits_read_sums(const struct waits *waits, struct waits_sums *ret)

@@ -97,8 +97,8 @@ int waits_stack(struct waits *waits, pid_t pid, pid_t tid, const struct wait_sta
  */
 int waits_portion(struct waits *waits, uint64_t until_ns);
 
-/* Records were lost: threads with a stack may have run meanwhile. */
-void waits_doubt(struct waits *waits);
+/* Records were lost: threads with a stack may have run meanwhile. Those that wait are to be read again. */
+int waits_doubt(struct waits *waits);
 
 /*
  * waits_next - a waiting thread without a stack, to be read.

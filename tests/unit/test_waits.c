@@ -195,9 +195,101 @@ static void lost_records_cast_doubt_on_looks(void **state)
 	enter(waits, TID, 10 * MS);
 	leave(waits, TID, 20 * MS);
 	stack_at(waits, 9, 21 * MS, 22 * MS, false);
-	waits_doubt(waits);
+	assert_int_equal(waits_doubt(waits), 0);
 	enter(waits, TID, 50 * MS);
 	assert_int_equal(kept.n, 0);
+	waits_free(waits);
+}
+
+/* A thread without a single switch has no other evidence than a look. */
+static void who_waits_is_looked_at_again_after_a_loss(void **state)
+{
+	struct waits *waits = begin(true);
+	uint64_t since_ns;
+	pid_t pid, tid;
+
+	(void)state;
+	waits_begin(waits, 100 * MS);
+	assert_int_equal(waits_find(waits, PID, TID), 0);
+	assert_true(waits_next(waits, 200 * MS, &pid, &tid, &since_ns));
+	stack_at(waits, 9, 201 * MS, 202 * MS, false);
+	assert_int_equal(waits_doubt(waits), 0);
+	assert_int_equal(waits_doubt(waits), 0);
+	assert_true(waits_next(waits, 300 * MS, &pid, &tid, &since_ns));
+	assert_int_equal(tid, TID);
+	assert_false(waits_next(waits, 300 * MS, &pid, &tid, &since_ns)); /* once */
+	stack_at(waits, 8, 301 * MS, 302 * MS, false);
+	assert_int_equal(waits_end(waits, 400 * MS), 0);
+	assert_int_equal(kept.n, 1);
+	assert_interval(0, STATE_IO, 100 * MS, 300 * MS, 8);
+	waits_free(waits);
+}
+
+static uint64_t unknown(const struct waits *waits)
+{
+	struct waits_sums sums;
+
+	waits_read_sums(waits, &sums);
+	return sums.unknown_ns;
+}
+
+/* A new thread that no program in the kernel saw arrive is sampled before it leaves, which reports both. */
+static void an_arrival_may_be_reported_after_a_sample(void **state)
+{
+	struct waits *waits = begin(true);
+	uint64_t weight;
+
+	(void)state;
+	assert_int_equal(waits_make(waits, PID, TID, 10 * MS), 0);
+	assert_int_equal(waits_ran(waits, PID, TID, PERIOD, 40 * MS, &weight), 0);
+	assert_int_equal(weight, PERIOD);
+	enter(waits, TID, 25 * MS);
+	leave(waits, TID, 42 * MS);
+	assert_int_equal(waits_exit(waits, TID, 42 * MS), 0);
+	assert_int_equal(waits_end(waits, 50 * MS), 0);
+	assert_int_equal(unknown(waits), 0);
+	assert_int_equal(kept.n, 2);
+	assert_interval(0, STATE_RUNNABLE, 10 * MS, 15 * MS, 0);
+	assert_interval(1, STATE_RUNNING, 42 * MS, 7 * MS, 0); /* all that the sample does not cover */
+	waits_free(waits);
+}
+
+static void or_after_the_end_of_its_thread(void **state)
+{
+	struct waits *waits = begin(true);
+
+	(void)state;
+	assert_int_equal(waits_make(waits, PID, TID, 10 * MS), 0);
+	assert_int_equal(waits_exit(waits, TID, 40 * MS), 0);
+	assert_int_equal(kept.n, 0);
+	enter(waits, TID, 25 * MS);
+	leave(waits, TID, 41 * MS);
+	assert_int_equal(waits_end(waits, 50 * MS), 0);
+	assert_int_equal(unknown(waits), 0);
+	assert_int_equal(kept.n, 2);
+	assert_interval(0, STATE_RUNNABLE, 10 * MS, 15 * MS, 0);
+	assert_interval(1, STATE_RUNNING, 40 * MS, 15 * MS, 0);
+	waits_free(waits);
+}
+
+/* The arrival after a sample is another one, and so is the thread that has the same number later. */
+static void a_later_arrival_settles_no_doubt(void **state)
+{
+	struct waits *waits = begin(true);
+	uint64_t weight;
+
+	(void)state;
+	assert_int_equal(waits_make(waits, PID, TID, 10 * MS), 0);
+	assert_int_equal(waits_ran(waits, PID, TID, PERIOD, 40 * MS, &weight), 0);
+	enter(waits, TID, 45 * MS);
+	assert_int_equal(unknown(waits), 25 * MS); /* 20 ms before the sample, 5 ms after it */
+	leave(waits, TID, 50 * MS);
+	assert_int_equal(waits_exit(waits, TID, 60 * MS), 0);
+	assert_int_equal(waits_make(waits, PID, TID, 70 * MS), 0);
+	assert_int_equal(unknown(waits), 35 * MS);
+	enter(waits, TID, 71 * MS);
+	assert_int_equal(waits_end(waits, 80 * MS), 0);
+	assert_int_equal(unknown(waits), 35 * MS);
 	waits_free(waits);
 }
 
@@ -391,6 +483,7 @@ static void lost_records_leave_no_wrong_time(void **state)
 	enter(waits, TID, 40 * MS);
 	leave(waits, TID, 41 * MS);
 	assert_int_equal(waits_exit(waits, TID, 45 * MS), 0); /* only a running thread can exit */
+	assert_int_equal(waits_end(waits, 45 * MS), 0);
 	waits_read_sums(waits, &sums);
 	assert_int_equal(sums.unknown_ns, 24 * MS);
 	assert_int_equal(sum_of(TID), 11 * MS);
@@ -471,6 +564,8 @@ static void sums_hold_for_any_history(void **state)
 			now += seed % (9 * MS);
 			switch (seed >> 32 & 7) {
 			case 0:
+				enter(waits, TID, now - seed % (5 * MS)); /* perhaps reported late */
+				break;
 			case 1:
 			case 2:
 				enter(waits, TID, now);
@@ -491,6 +586,7 @@ static void sums_hold_for_any_history(void **state)
 			}
 		}
 		assert_int_equal(waits_exit(waits, TID, now), 0);
+		assert_int_equal(waits_end(waits, now), 0);
 		waits_read_sums(waits, &sums);
 		assert_int_equal(sum_of(TID) + ran + sums.unknown_ns, now - first);
 		waits_free(waits);
@@ -536,6 +632,10 @@ int main(void)
 		cmocka_unit_test(looks_are_held_against_switches),
 		cmocka_unit_test(a_look_waits_for_its_wait),
 		cmocka_unit_test(lost_records_cast_doubt_on_looks),
+		cmocka_unit_test(who_waits_is_looked_at_again_after_a_loss),
+		cmocka_unit_test(an_arrival_may_be_reported_after_a_sample),
+		cmocka_unit_test(or_after_the_end_of_its_thread),
+		cmocka_unit_test(a_later_arrival_settles_no_doubt),
 		cmocka_unit_test(waits_stand_for_others_of_their_kind),
 		cmocka_unit_test(what_is_owed_is_put_in_the_end),
 		cmocka_unit_test(samples_weigh_what_ran_since),
