@@ -93,18 +93,29 @@ static __always_inline void tell(struct switch_ring *ring, const struct switch_r
 	put(ring, head, record);
 }
 
-/*
- * When the leaving thread arrived. If its arrival was reported, the scheduler's own time of it gives the offset of the
- * two clocks. If the arrival was hidden, the scheduler's time and this offset replace it.
- */
+/* When the scheduler let the leaving thread arrive, by its own clock; 0: unknown, as of an idle processor. */
+static __always_inline uint64_t arrival_of(const struct task_struct *task)
+{
+	return bpf_core_field_exists(task->sched_info.last_arrival) ? task->sched_info.last_arrival : 0;
+}
+
+/* If its arrival was seen, the scheduler's time of it gives the offset of the two clocks. */
+static __always_inline void learn_offset(struct switch_ring *ring, const struct task_struct *task)
+{
+	uint64_t arrived = arrival_of(task);
+
+	ring->behind_ns = arrived && ring->arrived_ns ? ring->arrived_ns - arrived : 0;
+}
+
+/* When the leaving thread arrived. If the arrival was hidden, the scheduler's time and the offset replace its record. */
 static __always_inline void note_arrival(struct switch_ring *ring, const struct task_struct *task, bool is_hidden,
 					 uint64_t now_ns)
 {
-	uint64_t arrived = bpf_core_field_exists(task->sched_info.last_arrival) ? task->sched_info.last_arrival : 0;
+	uint64_t arrived = arrival_of(task);
 	struct switch_record record = { .in = (uint32_t)task->pid, .in_pid = (uint32_t)task->tgid };
 
 	if (!is_hidden) {
-		ring->behind_ns = arrived && ring->arrived_ns ? ring->arrived_ns - arrived : 0;
+		learn_offset(ring, task);
 		return;
 	}
 	record.time_ns = arrived + ring->behind_ns;
@@ -120,7 +131,7 @@ int BPF_PROG(tell_switch, bool preempt, struct task_struct *prev, struct task_st
 	uint32_t out_pid = (uint32_t)prev->tgid, in_pid = (uint32_t)next->tgid, cpu = bpf_get_smp_processor_id();
 	struct switch_ring *ring = bpf_map_lookup_elem(&switch_rings, &cpu);
 	struct switch_record record = { .out_pid = out_pid, .in_pid = in_pid };
-	bool tells_out, tells_in, is_hidden;
+	bool tells_out, tells_in, is_hidden, learns;
 
 	if (!ring) /* a processor that came online later has no ring for samples either */
 		return 0;
@@ -129,18 +140,22 @@ int BPF_PROG(tell_switch, bool preempt, struct task_struct *prev, struct task_st
 	ring->n_hidden += is_hidden;
 	tells_out = is_told(ring, out_pid);
 	tells_in = in_pid == out_pid ? tells_out : is_told(ring, in_pid);
-	if (!tells_out && !tells_in)
+	learns = bpf_core_field_exists(prev->sched_info.last_arrival) && ring->behind_ns == 0;
+	if (!tells_out && !tells_in && !learns)
 		return 0;
 	record.time_ns = bpf_ktime_get_ns();
 	if (tells_out) { /* a preempted thread has no wait state */
 		note_arrival(ring, prev, is_hidden, record.time_ns);
 		record.out = (uint32_t)prev->pid | (preempt || state == 0 ? SWITCH_PREEMPTED : 0);
+	} else if (learns && !is_hidden) { /* from any thread, or the first hidden arrival of a wanted one has no time */
+		learn_offset(ring, prev);
 	}
-	if (tells_in) {
+	if (tells_in)
 		record.in = (uint32_t)next->pid;
+	if (tells_in || learns)
 		ring->arrived_ns = record.time_ns;
-	}
-	tell(ring, &record);
+	if (tells_out || tells_in)
+		tell(ring, &record);
 	return 0;
 }
 
