@@ -475,8 +475,10 @@ int main(void)
 	for (int i = 0; i < 2; i++) {
 		Py_InitializeEx(0);
 		*(void **)&start = dlsym(dlopen(getenv("AGENT"), RTLD_NOW), "probing_agent_start");
-		if (PyRun_SimpleString("import _thread; _thread.start_new_thread(int, ())") != 0) /* up to 3.6: makes the GIL */
+#if PY_VERSION_HEX < 0x03070000 /* a thread makes the GIL there; joined, for none may outlive its interpreter */
+		if (PyRun_SimpleString("import threading; t = threading.Thread(target=int); t.start(); t.join()") != 0)
 			return 1;
+#endif
 		if (start(0) != 0)
 			return 1;
 		Py_BEGIN_ALLOW_THREADS
