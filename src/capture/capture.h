@@ -109,6 +109,7 @@ struct capture_event {
 			unsigned cpu;
 			bool is_out;
 			bool is_preempted; /* out: it remains runnable */
+			bool is_late;      /* in: reported with the next departure; time_ns is before earlier events' */
 		} change;
 	};
 };

@@ -15,11 +15,17 @@ enum { SWITCH_RING_RECORDS = 1 << 16 };
 /* A bit of the number of the thread that leaves: it remains runnable. Threads have no such numbers. */
 #define SWITCH_PREEMPTED (UINT32_C(1) << 31)
 
+/*
+ * An arrival that could not be reported at once is reported as the thread leaves, with the time of that, so that records
+ * stay in order: the scheduler's clock may place the arrival before the thread's departure from another processor.
+ */
+enum { SWITCH_LATE_NS = 1024 };
+
 /* One switch, limited to wanted threads. */
 struct switch_record {
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	uint32_t out, in; /* threads; 0: not wanted. Both 0: records are missing before this one, ... */
-	uint32_t out_pid; /* ... so many */
+	uint32_t out_pid; /* ... so many. out alone 0: it arrived so many SWITCH_LATE_NS before time_ns */
 	uint32_t in_pid;
 };
 

@@ -114,6 +114,9 @@ void switch_rings_take(struct switch_rings *rings, struct capture_event *ret)
 	} else {
 		ret->pid = (pid_t)record->in_pid;
 		ret->tid = (pid_t)record->in;
+		ret->change.is_late = record->out == 0 && record->out_pid != 0;
+		if (ret->change.is_late)
+			ret->time_ns -= (uint64_t)record->out_pid * SWITCH_LATE_NS;
 		rings->has_left = false;
 	}
 	if (!rings->has_left)

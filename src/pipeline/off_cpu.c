@@ -64,6 +64,8 @@ static int take_switch(struct waits *waits, const struct capture_event *event)
 {
 	if (event->tid <= 0) /* an ending thread has no TID any more */
 		return 0;
+	if (event->change.is_late)
+		return waits_enter_late(waits, event->pid, event->tid, event->time_ns);
 	if (!event->change.is_out)
 		return waits_enter(waits, event->pid, event->tid, event->time_ns);
 	return waits_leave(waits, event->pid, event->tid, event->change.cpu, event->change.is_preempted,

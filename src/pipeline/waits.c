@@ -13,7 +13,7 @@
  *    and long ones, preempted and others apart. Time owed for too long, or to a thread that
  *    ends, goes to the last one of its kind; without one, it is put without a stack.
  * 5. A thread may be seen at work before its arrival is reported: an arrival that the kernel could not report at once
- *    comes with the next departure (bpf_switches.h). Until then the time in between is in doubt. It becomes unknown_ns
+ *    comes with the next departure (switch_record.h). Until then the time in between is in doubt. It becomes unknown_ns
  *    only if the next report is another one.
  *
  * A reused number is another thread: its exit came before.
@@ -417,15 +417,6 @@ int waits_leave(struct waits *waits, pid_t pid, pid_t tid, unsigned cpu, bool is
 	return thread->has_stack ? 0 : enqueue(waits, thread);
 }
 
-/* The thread whose arrival this is, reported late; it may have ended since. NULL: it is no late one. */
-static struct thread *find_doubted(struct waits *waits, pid_t tid, uint64_t time_ns)
-{
-	const struct id_slot *slot = id_map_find(&waits->index, (uint64_t)tid + 1);
-	struct thread *thread = slot ? &waits->threads[slot->id] : NULL;
-
-	return thread && thread->doubt.seen_ns != 0 && time_ns <= thread->doubt.seen_ns ? thread : NULL;
-}
-
 /* It waited until it arrived, and has run since. */
 static int settle_doubt(struct waits *waits, struct thread *thread, uint64_t arrived_ns)
 {
@@ -444,12 +435,10 @@ static int settle_doubt(struct waits *waits, struct thread *thread, uint64_t arr
 
 int waits_enter(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns)
 {
-	struct thread *thread = find_doubted(waits, tid, time_ns);
+	struct thread *thread;
 	int r;
 
 	time_ns = MAX(time_ns, waits->began_ns);
-	if (thread)
-		return settle_doubt(waits, thread, time_ns);
 	r = know(waits, pid, tid, WAITS, time_ns, &thread);
 	if (r < 0)
 		return r == -ESRCH ? 0 : r;
@@ -463,6 +452,16 @@ int waits_enter(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns)
 	thread->activity = RUNS;
 	thread->since_ns = time_ns;
 	return r;
+}
+
+int waits_enter_late(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns)
+{
+	const struct id_slot *slot = id_map_find(&waits->index, (uint64_t)tid + 1);
+	struct thread *thread = slot ? &waits->threads[slot->id] : NULL;
+
+	if (thread && thread->doubt.seen_ns != 0)
+		return settle_doubt(waits, thread, time_ns);
+	return thread && thread->activity == RUNS ? 0 : waits_enter(waits, pid, tid, time_ns);
 }
 
 int waits_exit(struct waits *waits, pid_t tid, uint64_t time_ns)
@@ -483,8 +482,13 @@ int waits_end(struct waits *waits, uint64_t time_ns)
 
 	time_ns = MAX(time_ns, waits->began_ns);
 	for (size_t i = 0; i < waits->n && r >= 0; i++) {
-		end_doubt(waits, &waits->threads[i]);
-		r = put_last(waits, &waits->threads[i], time_ns);
+		struct thread *thread = &waits->threads[i];
+
+		/* Who has not left yet has reported no arrival. */
+		if (thread->doubt.seen_ns != 0)
+			r = settle_doubt(waits, thread, thread->doubt.to_ns);
+		if (r >= 0)
+			r = put_last(waits, thread, time_ns);
 	}
 	return r;
 }

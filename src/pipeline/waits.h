@@ -70,6 +70,8 @@ int waits_exec(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns);
 
 int waits_leave(struct waits *waits, pid_t pid, pid_t tid, unsigned cpu, bool is_preempted, uint64_t time_ns);
 int waits_enter(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns);
+/* An arrival that is reported only as the thread leaves again: a sample of it, or its end, may have come before. */
+int waits_enter_late(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns);
 int waits_exit(struct waits *waits, pid_t tid, uint64_t time_ns);
 /* Every thread's last moment. */
 int waits_end(struct waits *waits, uint64_t time_ns);

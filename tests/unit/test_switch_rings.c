@@ -43,7 +43,8 @@ static void put(struct fixture *fixture, unsigned cpu, struct switch_record reco
 static void put_switch(struct fixture *fixture, unsigned cpu, uint64_t time_ns, uint32_t out, uint32_t in)
 {
 	put(fixture, cpu,
-	    (struct switch_record){ .time_ns = time_ns, .out = out, .in = in, .out_pid = PID, .in_pid = OTHER_PID });
+	    (struct switch_record){
+		    .time_ns = time_ns, .out = out, .in = in, .out_pid = out ? PID : 0, .in_pid = OTHER_PID });
 }
 
 static struct capture_event take(struct fixture *fixture)
@@ -115,6 +116,28 @@ static void who_could_have_gone_on_is_told_apart(void **state)
 	event = take(&fixture);
 	assert_true(event.change.is_out);
 	assert_false(event.change.is_preempted);
+	end(&fixture);
+}
+
+/* It comes in the order of its report, with its own time. */
+static void an_arrival_that_is_reported_late(void **state)
+{
+	struct fixture fixture = begin();
+	struct capture_event event;
+	uint64_t time_ns;
+
+	(void)state;
+	put_switch(&fixture, 0, 9000, 7, 0);
+	put(&fixture, 1, (struct switch_record){ .time_ns = 10000, .in = 7, .in_pid = PID, .out_pid = 3 });
+	put_switch(&fixture, 1, 10000, 7, 0);
+	assert_true(switch_rings_begin(&fixture.rings, 20000));
+	assert_taken(&fixture, 9000, PID, 7, 0, true);
+	assert_true(switch_rings_time(&fixture.rings, &time_ns));
+	assert_int_equal(time_ns, 10000);
+	switch_rings_take(&fixture.rings, &event);
+	assert_int_equal(event.time_ns, 10000 - 3 * SWITCH_LATE_NS);
+	assert_true(event.pid == PID && event.tid == 7 && event.change.is_late && !event.change.is_out);
+	assert_taken(&fixture, 10000, PID, 7, 1, true);
 	end(&fixture);
 }
 
@@ -190,6 +213,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_switch_is_of_two_threads),
 		cmocka_unit_test(who_could_have_gone_on_is_told_apart),
+		cmocka_unit_test(an_arrival_that_is_reported_late),
 		cmocka_unit_test(processors_in_order_of_time_and_no_later_than_now),
 		cmocka_unit_test(losses_stand_where_they_were),
 		cmocka_unit_test(nothing_is_lost_or_comes_twice_for_long),

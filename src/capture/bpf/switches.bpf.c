@@ -118,8 +118,11 @@ static __always_inline void note_arrival(struct switch_ring *ring, const struct 
 		learn_offset(ring, task);
 		return;
 	}
-	record.time_ns = arrived + ring->behind_ns;
-	if (arrived && ring->behind_ns && record.time_ns <= now_ns)
+	record.time_ns = now_ns;
+	record.out_pid = 1;
+	if (now_ns > arrived + ring->behind_ns + SWITCH_LATE_NS)
+		record.out_pid = (uint32_t)((now_ns - arrived - ring->behind_ns) / SWITCH_LATE_NS);
+	if (arrived && ring->behind_ns)
 		tell(ring, &record);
 	else
 		miss(ring);
@@ -130,7 +133,7 @@ int BPF_PROG(tell_switch, bool preempt, struct task_struct *prev, struct task_st
 {
 	uint32_t out_pid = (uint32_t)prev->tgid, in_pid = (uint32_t)next->tgid, cpu = bpf_get_smp_processor_id();
 	struct switch_ring *ring = bpf_map_lookup_elem(&switch_rings, &cpu);
-	struct switch_record record = { .out_pid = out_pid, .in_pid = in_pid };
+	struct switch_record record = { .in_pid = in_pid };
 	bool tells_out, tells_in, is_hidden, learns;
 
 	if (!ring) /* a processor that came online later has no ring for samples either */
@@ -146,8 +149,10 @@ int BPF_PROG(tell_switch, bool preempt, struct task_struct *prev, struct task_st
 	record.time_ns = bpf_ktime_get_ns();
 	if (tells_out) { /* a preempted thread has no wait state */
 		note_arrival(ring, prev, is_hidden, record.time_ns);
+		record.out_pid = out_pid;
 		record.out = (uint32_t)prev->pid | (preempt || state == 0 ? SWITCH_PREEMPTED : 0);
-	} else if (learns && !is_hidden) { /* from any thread, or the first hidden arrival of a wanted one has no time */
+	} else if (learns &&
+		   !is_hidden) { /* from any thread, or the first hidden arrival of a wanted one has no time */
 		learn_offset(ring, prev);
 	}
 	if (tells_in)
