@@ -59,6 +59,7 @@ class Waits(t.Case):
     alone = True
     mode = "wall"
     source = "auto"
+    more = ()
 
     @classmethod
     def setUpClass(cls):
@@ -72,7 +73,7 @@ class Waits(t.Case):
             if cls.source == "agent":
                 probing("inject", target.pid, check=t.OK)
             cls.said = probing("record", "--mode", cls.mode, "--source", cls.source, "--pid", target.pid,
-                               "-d", SECONDS, "-F", 499, "-o", "out.db", check=t.OK).stderr
+                               "-d", SECONDS, "-F", 499, "-o", "out.db", *cls.more, check=t.OK).stderr
             target.process.send_signal(signal.SIGUSR1)
             cls.truth = json.loads(target.process.stdout.readline())
             cls.recording, cls.rows = rows_of("out.db")
@@ -272,6 +273,9 @@ class OfWall(Whole, Waits):
 class OfWallRead(Whole, Waits):
     """Memory is read afterwards, and events are of single threads."""
     source = "wakeup"
+    # A recorder that waits long for a processor finds room in the rings for four times as many of these: an ordinary
+    # user's are small, and each switch takes a stack.
+    more = ("--stack-bytes", 4096)
 
 
 class OfOffCpu(Common, Waits):
