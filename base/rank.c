@@ -114,3 +114,29 @@ int rank_of_process(pid_t pid, struct rank_identity *ret)
 
 	return r < 0 ? r : is_rank;
 }
+
+static int compare_numbers(const void *a, const void *b)
+{
+	int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+
+	return (left > right) - (left < right);
+}
+
+size_t rank_put_ranges(int64_t *numbers, size_t n, FILE *out)
+{
+	size_t n_different = 0, last;
+
+	qsort(numbers, n, sizeof *numbers, compare_numbers);
+	for (size_t i = 0; i < n; i++)
+		if (n_different == 0 || numbers[n_different - 1] != numbers[i])
+			numbers[n_different++] = numbers[i];
+	for (size_t i = 0; i < n_different; i = last + 1) {
+		last = i;
+		while (last + 1 < n_different && numbers[last + 1] == numbers[last] + 1)
+			last++;
+		fprintf(out, "%s%jd", i > 0 ? "," : "", (intmax_t)numbers[i]);
+		if (last > i)
+			fprintf(out, "%c%jd", last == i + 1 ? ',' : '-', (intmax_t)numbers[last]);
+	}
+	return n_different;
+}

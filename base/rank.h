@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 enum {
@@ -42,5 +43,8 @@ bool rank_identify(const char *environ, size_t n_bytes, struct rank_identity *re
  * Returns 1 it has a rank; 0 it has none; -ENOMEM; -EACCES and -ESRCH as proc_read() has them: *ret has none then, either.
  */
 int rank_of_process(pid_t pid, struct rank_identity *ret);
+
+/* rank_put_ranges - print numbers as "0-6,8-511". Sorts them, and moves duplicates behind. Returns how many differ. */
+size_t rank_put_ranges(int64_t *numbers, size_t n, FILE *out);
 
 #endif

@@ -77,7 +77,7 @@ static inline int fuzz_import(const char *format, const uint8_t *data, size_t n_
 	snprintf(path, sizeof path, "%.64s/fuzz-import.%d.db", folder, (int)getpid());
 	fuzz_import_remove(path);
 	FUZZ_EXPECT(store_create(path, NULL, &store) == 0);
-	r = import_read(importer, &input, store, false, "0", &result);
+	r = import_read_one(importer, &input, store, false, "0", &result);
 	if (r >= 0)
 		r = store_finish(store, result.ended_ns);
 	else

@@ -23,10 +23,11 @@ __version__ = "0.1.0"  # that of meson.build: the agent compares
 _PLACES = {
     "Error": "_binary", "binary": "_binary", "connect": "_connect", "query": "_query",
     "ExternalTable": "_rows", "event": "_rows", "log": "_rows", "span": "_rows", "step": "_rows", "table": "_rows",
-    "disable_torch_profiling": "_torch", "enable_torch_profiling": "_torch",
+    "dump_flight_recorder": "_flight", "disable_torch_profiling": "_torch", "enable_torch_profiling": "_torch",
 }
 
-__all__ = ["Error", "ExternalTable", "binary", "connect", "disable_torch_profiling", "enable_torch_profiling", "event", "log",
+__all__ = ["Error", "ExternalTable", "binary", "connect", "disable_torch_profiling", "dump_flight_recorder", "enable_torch_profiling",
+           "event", "log",
            "query", "span", "step", "table"]
 
 

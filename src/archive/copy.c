@@ -258,6 +258,8 @@ static int fill_from(struct copy *copy, struct source *source)
 	if (r >= 0)
 		r = copy_gpu(copy, source);
 	if (r >= 0)
+		r = copy_flight(copy, source);
+	if (r >= 0)
 		r = copy_metrics(copy, source);
 	if (r >= 0)
 		r = copy_program_rows(copy, source);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * copy_gpu.c - copies GPU tables: the traces of all sources, one after the other.
+ * copy_gpu.c - copies imported tables: those of GPUs, the traces of all sources one after the other, and of Flight Recorders.
  *
  * A trace and its rows get new numbers. Processes are those of
  * the recording if it has them, else none.
@@ -12,6 +12,12 @@
 
 static const char *const tables[] = { "gpu_trace", "gpu_kernel", "gpu_memcpy",   "gpu_api_call", "gpu_range",
 				      "gpu_idle",  "torch_op",   "torch_memory", "torch_step" };
+static const char *const flight_tables[] = { "comm_flight", "comm_flight_group" };
+
+static bool is_time(const char *column)
+{
+	return strcmp(column, "started") == 0 || strcmp(column, "created") == 0 || strcmp(column, "completed") == 0;
+}
 
 static char *insert_sql(const char *table, const char *columns, int n)
 {
@@ -36,7 +42,7 @@ static int bind_column(const struct source *source, sqlite3_stmt *row, int colum
 		return sqlite3_bind_int64(to, column + 1, sqlite3_value_int64(value) + n_before);
 	if (strcmp(name, key) == 0)
 		return sqlite3_bind_null(to, column + 1);
-	if (strcmp(name, "started") == 0)
+	if (is_time(name))
 		return copy_bind_time(source, row, column, to, column + 1);
 	if (strcmp(name, "pid") == 0 && sqlite3_value_type(value) != SQLITE_NULL &&
 	    numbers_find(&source->numbers[KIND_PROCESS], sqlite3_value_int64(value), &pid))
@@ -64,9 +70,36 @@ static int copy_rows(struct copy *copy, struct source *source, const char *table
 		if (r >= 0)
 			r = copy_run(copy->db, write);
 		if (r >= 0)
-			r = copy_step(copy, "rows of GPUs", 0);
+			r = copy_step(copy, "rows of tables", 0);
 	}
 	return r < 0 ? r : store_errno(source->db, code);
+}
+
+static int copy_tables(struct copy *copy, struct source *source, const char *const *names, size_t n, int64_t n_before)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		char *columns = NULL;
+
+		if (!copy_has(source->db, names[i]))
+			continue;
+		r = copy_columns(source->db, copy->db, names[i], &columns);
+		if (r >= 0)
+			r = copy_rows(copy, source, names[i], columns, n_before);
+		sqlite3_free(columns);
+	}
+	return r;
+}
+
+int copy_flight(struct copy *copy, struct source *source)
+{
+	int r;
+
+	if (!copy_has(source->db, "comm_flight"))
+		return 0;
+	r = flight_make_tables(copy->to);
+	return r < 0 ? r : copy_tables(copy, source, flight_tables, N_ELEMENTS(flight_tables), 0);
 }
 
 int copy_gpu(struct copy *copy, struct source *source)
@@ -79,15 +112,5 @@ int copy_gpu(struct copy *copy, struct source *source)
 	r = gpu_make_tables(copy->to);
 	if (r >= 0)
 		r = copy_number(copy->db, "SELECT coalesce(max(trace), 0) FROM gpu_trace", &n_before);
-	for (size_t i = 0; i < N_ELEMENTS(tables) && r >= 0; i++) {
-		char *columns = NULL;
-
-		if (!copy_has(source->db, tables[i]))
-			continue;
-		r = copy_columns(source->db, copy->db, tables[i], &columns);
-		if (r >= 0)
-			r = copy_rows(copy, source, tables[i], columns, n_before);
-		sqlite3_free(columns);
-	}
-	return r;
+	return r < 0 ? r : copy_tables(copy, source, tables, N_ELEMENTS(tables), n_before);
 }

@@ -68,6 +68,8 @@ int copy_totals(struct copy *copy, struct source *source);
 
 /* copy_gpu.c: tables of GPUs, where it has them; after its processes have numbers. */
 int copy_gpu(struct copy *copy, struct source *source);
+/* The same of dumps of a Flight Recorder. */
+int copy_flight(struct copy *copy, struct source *source);
 
 /* copy_metrics.c: rows of metrics; after its processes have numbers. */
 int copy_metrics(struct copy *copy, struct source *source);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * verb_import.c - converts another profiler's file to a recording.
+ * verb_import.c - converts another profiler's file, or the files of all ranks of a job, to a recording.
  *
  * The format is recognised by the file's contents. The recording appears when it is complete; an existing recording
  * gets tables of GPUs in one transaction.
@@ -14,6 +14,7 @@
 #include "src/cli/cli.h"
 #include "src/cli/format.h"
 #include "src/cli/format_list.h"
+#include "src/cli/import_list.h"
 #include "src/cli/input.h"
 #include "src/cli/new_file_options.h"
 #include "src/cli/inputs.h"
@@ -24,7 +25,8 @@
 enum { KEY_FROM = 'f', KEY_INTO = 0x200, MAX_SENTENCE = 512 };
 
 struct options {
-	const char *path, *into;
+	const char *path, *into; /* path: the first one */
+	struct import_list files;
 	struct new_file_options place;
 	const struct importer *importer; /* NULL: detect by the file's contents */
 };
@@ -39,6 +41,7 @@ static const struct argp_option option_list[] = {
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
 	struct options *options = state->input;
+	int r;
 
 	switch (key) {
 	case KEY_FROM:
@@ -50,9 +53,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options->into = argument;
 		return 0;
 	case ARGP_KEY_ARG:
-		if (options->path)
-			argp_error(state, "one file at a time: %s?", argument);
-		options->path = argument;
+		options->path = options->path ?: argument;
+		r = import_list_add(&options->files, argument);
+		if (r < 0)
+			argp_error(state, "%s cannot be read: %s", argument, strerror(-r));
 		return 0;
 	case ARGP_KEY_END:
 		if (!options->path)
@@ -82,22 +86,28 @@ static char *list_formats(int key, const char *text, void *input)
 static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
-	.args_doc = "FILE",
+	.args_doc = "FILE...",
 	.doc = "Import the profile of another profiler (- is stdin) as a recording for report, flamegraph, sql, diff "
-	       "and export.\vExamples:\n  probing import out.folded\n  probing import nvprof.log -o gpu.db && probing "
+	       "and export. Dumps of PyTorch's Flight Recorder may be several, or a folder of them.\vExamples:\n  "
+	       "probing import out.folded\n  probing import dumps -o hang.db && probing report hang.db\n  probing import nvprof.log -o gpu.db && probing "
 	       "sql gpu.db 'SELECT * FROM gpu.nvprof'\n  probing import nvprof.csv --into train.db\n\nExit status: 65 "
 	       "FILE is damaged, or its format is not recognised; 66 no such file; 73 OUT cannot be created; 74 the "
 	       "disk is full.",
 	.help_filter = list_formats,
 };
 
-/* "out.folded" becomes "out.db". */
+/* "out.folded" becomes "out.db", and the folder "dumps/" "dumps.db". */
 static char *default_out(const char *path)
 {
+	size_t n = strlen(path);
 	char *out;
 
 	if (strcmp(path, "-") == 0)
 		return strdup("imported.db");
+	while (n > 1 && path[n - 1] == '/')
+		n--;
+	if (path[n] == '/')
+		return asprintf(&out, "%.*s.db", (int)n, path) < 0 ? NULL : out;
 	return asprintf(&out, "%.*s.db", (int)path_stem_bytes(path), path) < 0 ? NULL : out;
 }
 
@@ -105,20 +115,25 @@ static char *default_out(const char *path)
 
 static int fail_read(const struct options *options, int error, const struct import_result *result)
 {
-	const char *format = options->importer->name;
+	const char *format = options->importer->name, *path = options->files.current ?: options->path;
 
 	switch (error) {
 	case -ECANCELED:
 		return cli_fail(EXIT_FAILED, "interrupted; no file was created");
-	case -EBADMSG:
 	case -ENODATA:
+		if (options->files.n_other > 0 && options->files.n_other == options->files.n)
+			return cli_fail(EXIT_BAD_DATA,
+					"%s has no file of the format %s; name one file to have its "
+					"format recognised",
+					options->path, format);
+		/* fallthrough */
+	case -EBADMSG:
 	case -EPROTONOSUPPORT:
 	case -EOPNOTSUPP:
-		return cli_fail(EXIT_BAD_DATA, "%s cannot be imported as %s: %s", options->path, format,
+		return cli_fail(EXIT_BAD_DATA, "%s cannot be imported as %s: %s", path, format,
 				result->why[0] ? result->why : "it is damaged");
 	default:
-		return cli_fail(cli_status(error), "importing %s as %s failed: %s", options->path, format,
-				strerror(-error));
+		return cli_fail(cli_status(error), "importing %s as %s failed: %s", path, format, strerror(-error));
 	}
 }
 
@@ -146,6 +161,10 @@ static void print_result(const struct options *options, const char *out, const s
 	if (result->n_gpu > 0)
 		cli_say("%s%" PRIu64 " rows of GPUs", result->n_timed > 0 ? ", " : "", result->n_gpu);
 	cli_say(" (%s)\n", options->importer->name);
+	if (options->files.n_other > 0)
+		cli_say("%zu other file%s of %s %s of another format\n", options->files.n_other,
+			options->files.n_other == 1 ? "" : "s", options->path,
+			options->files.n_other == 1 ? "is" : "are");
 	if (result->n_skipped > 0)
 		cli_say("%" PRIu64 " entr%s of %s could not be parsed and %s skipped\n", result->n_skipped,
 			result->n_skipped == 1 ? "y" : "ies", options->path, result->n_skipped == 1 ? "was" : "were");
@@ -177,24 +196,24 @@ static int name_places(const char *path, struct progress *progress)
 	return r < 0 ? r : store_settle(store);
 }
 
-static int make(const struct options *options, const struct import_input *input, const char *path,
-		struct import_result *result)
+static int make(struct options *options, const char *path, struct import_result *result)
 {
+	const struct import_files files = { import_list_next, &options->files };
 	CLEANUP(store_closep) struct store *store = NULL;
 	int r;
 
 	r = store_create(path, NULL, &store);
 	if (r < 0)
 		return r;
-	r = import_read(options->importer, input, store, false, cli_version, result);
+	r = import_read(options->importer, &files, store, false, cli_version, result);
 	if (r >= 0)
 		r = store_finish(TAKE(store), result->ended_ns);
 	if (r >= 0 && result->has_places)
-		r = name_places(path, input->data);
+		r = name_places(path, options->files.data);
 	return r;
 }
 
-static int import_new(const struct options *options, struct import_input *input, const char *out)
+static int import_new(struct options *options, const char *out)
 {
 	CLEANUP(new_file_abandon) struct new_file file = { 0 };
 	struct import_result result = { 0 };
@@ -205,9 +224,9 @@ static int import_new(const struct options *options, struct import_input *input,
 	if (r < 0)
 		return inputs_fail_place(out, r);
 	progress_begin(&progress, options->place.quiet);
-	input->keep_going = show;
-	input->data = &progress;
-	r = make(options, input, file.path, &result);
+	options->files.keep_going = show;
+	options->files.data = &progress;
+	r = make(options, file.path, &result);
 	if (r < 0)
 		return progress_end(&progress, fail_read(options, r, &result));
 	progress_end(&progress, EXIT_OK);
@@ -219,8 +238,9 @@ static int import_new(const struct options *options, struct import_input *input,
 	return EXIT_OK;
 }
 
-static int import_into(const struct options *options, const struct import_input *input)
+static int import_into(struct options *options)
 {
+	const struct import_files files = { import_list_next, &options->files };
 	CLEANUP(store_closep) struct store *store = NULL;
 	struct import_result result = { 0 };
 	int r;
@@ -233,7 +253,7 @@ static int import_into(const struct options *options, const struct import_input 
 	r = store_open(options->into, &store);
 	if (r < 0)
 		return fail_into(options->into, r);
-	r = import_read(options->importer, input, store, true, cli_version, &result);
+	r = import_read(options->importer, &files, store, true, cli_version, &result);
 	if (r < 0)
 		return fail_read(options, r, &result);
 	r = store_settle(store);
@@ -244,48 +264,84 @@ static int import_into(const struct options *options, const struct import_input 
 	return EXIT_OK;
 }
 
-static int import_bytes(struct options *options, const struct input *bytes)
+static int import_to(struct options *options)
 {
 	CLEANUP(freep) char *out = default_out(options->path);
-	struct import_input input = { .name = options->path,
-				      .bytes = bytes->bytes,
-				      .n_bytes = bytes->n_bytes,
-				      .modified_ns = bytes->modified_ns };
 
 	if (!out)
 		return cli_fail(EXIT_FAILED, "not enough memory");
-	if (!options->importer)
-		options->importer = importer_recognise(input.bytes, input.n_bytes);
-	if (!options->importer)
-		return cli_fail(EXIT_BAD_DATA,
-				"%s: unrecognised format; probing import --help lists the formats, --from names one",
-				options->path);
-	return options->into ? import_into(options, &input) : import_new(options, &input, options->place.out ?: out);
+	return options->into ? import_into(options) : import_new(options, options->place.out ?: out);
 }
 
-static int run_import(int argc, char **argv)
+static int import_one(struct options *options)
 {
-	CLEANUP(input_done) struct input input = { 0 };
-	struct options options = { 0 };
-	bool is_stdin;
-	int r;
+	struct input *input = &options->files.input;
+	bool is_stdin = strcmp(options->path, "-") == 0;
+	int r = input_read(options->path, input);
 
-	cli_parse(&argp, argc, argv, 0, &options);
-	is_stdin = strcmp(options.path, "-") == 0;
-	r = input_read(options.path, &input);
 	if (r == -ENODEV)
-		return cli_fail(EXIT_NO_INPUT, "%s is a device: name a file, or - for stdin", options.path);
+		return cli_fail(EXIT_NO_INPUT, "%s is a device: name a file, or - for stdin", options->path);
 	if (r == -E2BIG)
 		return cli_fail(EXIT_BAD_DATA,
 				"%s has more than %" PRIu64
 				" MiB, the most that is read with this machine's memory: export a "
 				"part of it with the profiler that made it",
-				is_stdin ? "stdin" : options.path, input_most() >> 20);
+				is_stdin ? "stdin" : options->path, input_most() >> 20);
 	if (r < 0)
-		return cli_fail(cli_status(r), "%s cannot be read: %s", options.path, strerror(-r));
-	if (input.n_bytes == 0)
-		return cli_fail(EXIT_BAD_DATA, "%s is empty", options.path);
-	return import_bytes(&options, &input);
+		return cli_fail(cli_status(r), "%s cannot be read: %s", options->path, strerror(-r));
+	if (input->n_bytes == 0)
+		return cli_fail(EXIT_BAD_DATA, "%s is empty", options->path);
+	options->files.is_read = true;
+	if (!options->importer)
+		options->importer = importer_recognise(input->bytes, input->n_bytes);
+	if (!options->importer)
+		return cli_fail(EXIT_BAD_DATA,
+				"%s: unrecognised format; probing import --help lists the formats, --from names one",
+				options->path);
+	options->files.importer = options->importer;
+	return import_to(options);
+}
+
+static const struct importer *joining_importer(void)
+{
+	for (size_t i = 0; importers[i]; i++)
+		if (importers[i]->joins_files)
+			return importers[i];
+	return NULL;
+}
+
+static bool is_one_format(const struct import_list *files, const struct importer *importer)
+{
+	for (size_t i = 0; i < files->n; i++)
+		if (strcmp(files->paths[i], "-") == 0)
+			return false;
+	return importer->joins_files;
+}
+
+/* Several files, or a folder of them. */
+static int import_several(struct options *options)
+{
+	options->importer = options->importer ?: joining_importer();
+	options->files.importer = options->importer;
+	if (!is_one_format(&options->files, options->importer))
+		return cli_fail(EXIT_USAGE, "one file at a time; only %s reads several, one of each rank",
+				joining_importer()->name);
+	if (options->files.n == 0)
+		return cli_fail(EXIT_BAD_DATA, "%s has no files", options->path);
+	return import_to(options);
+}
+
+static void options_done(struct options *options)
+{
+	import_list_done(&options->files);
+}
+
+static int run_import(int argc, char **argv)
+{
+	CLEANUP(options_done) struct options options = { 0 };
+
+	cli_parse(&argp, argc, argv, 0, &options);
+	return options.files.n == 1 && !options.files.is_folder ? import_one(&options) : import_several(&options);
 }
 
 const struct verb verb_import = {

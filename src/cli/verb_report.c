@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/endpoint.h"
+#include "src/cli/collectives_summary.h"
 #include "src/cli/gpu_summary.h"
 #include "src/cli/nameless.h"
 #include "src/cli/timeline.h"
@@ -219,8 +220,9 @@ static int fail_report(const void *data, int error)
 
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 
-/* GPU activity is of the whole recording: not beside a part of it. */
-static int add_gpu(const struct view *view, sqlite3 *db, struct report_options *options, struct report_gpu *gpu)
+/* GPU activity and collectives are of the whole recording: not beside a part of it. */
+static int add_sections(const struct view *view, sqlite3 *db, struct report_options *options, struct report_gpu *gpu,
+			struct report_collectives *collectives)
 {
 	CLEANUP(freep) char *parts = view_parts(view, db);
 	int r;
@@ -231,6 +233,10 @@ static int add_gpu(const struct view *view, sqlite3 *db, struct report_options *
 	if (r < 0)
 		return cli_fail(cli_status(r), "reading the GPU tables failed: %s", strerror(-r));
 	options->gpu = r > 0 ? gpu : NULL;
+	r = collectives_summary(db, collectives);
+	if (r < 0)
+		return cli_fail(cli_status(r), "reading the tables of Flight Recorders failed: %s", strerror(-r));
+	options->collectives = r > 0 ? collectives : NULL;
 	return EXIT_OK;
 }
 
@@ -239,6 +245,7 @@ static int run_report(int argc, char **argv)
 	CLEANUP(sqlite3_closep) sqlite3 *db = NULL;
 	CLEANUP(profile_freep) struct profile *profile = NULL;
 	CLEANUP(report_gpu_done) struct report_gpu gpu = { 0 };
+	CLEANUP(report_collectives_done) struct report_collectives collectives = { 0 };
 	struct options options = { 0 };
 	struct held_time held;
 	int status;
@@ -261,7 +268,7 @@ static int run_report(int argc, char **argv)
 	if (status == EXIT_OK && view_held(&options.view, db, &held))
 		options.report.held = &held;
 	if (status == EXIT_OK)
-		status = add_gpu(&options.view, db, &options.report, &gpu);
+		status = add_sections(&options.view, db, &options.report, &gpu, &collectives);
 	if (status == EXIT_OK)
 		options.report.lost = cli_counter(db, "lost");
 	if (status == EXIT_OK)

@@ -7,33 +7,6 @@
 #include "base/util.h"
 #include "src/cluster/private.h"
 
-static int compare_numbers(const void *a, const void *b)
-{
-	int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
-
-	return (left > right) - (left < right);
-}
-
-/* Sorts them and removes duplicates. Returns their number. */
-static size_t put_ranges(int64_t *numbers, size_t n, FILE *out)
-{
-	size_t n_different = 0, last;
-
-	qsort(numbers, n, sizeof *numbers, compare_numbers);
-	for (size_t i = 0; i < n; i++)
-		if (n_different == 0 || numbers[n_different - 1] != numbers[i])
-			numbers[n_different++] = numbers[i];
-	for (size_t i = 0; i < n_different; i = last + 1) {
-		last = i;
-		while (last + 1 < n_different && numbers[last + 1] == numbers[last] + 1)
-			last++;
-		fprintf(out, "%s%jd", i > 0 ? "," : "", (intmax_t)numbers[i]);
-		if (last > i)
-			fprintf(out, "%c%jd", last == i + 1 ? ',' : '-', (intmax_t)numbers[last]);
-	}
-	return n_different;
-}
-
 /* "rank 3", "ranks 0-2"; @numbers may be empty. */
 static int put_named(int64_t *numbers, size_t n, const char *what, FILE *out)
 {
@@ -46,7 +19,7 @@ static int put_named(int64_t *numbers, size_t n, const char *what, FILE *out)
 	to = open_memstream(&ranges, &n_bytes);
 	if (!to)
 		return -ENOMEM;
-	n_different = put_ranges(numbers, n, to);
+	n_different = rank_put_ranges(numbers, n, to);
 	if (fclose(to) != 0)
 		return -ENOMEM;
 	fprintf(out, "%s%s %s", what, n_different > 1 ? "s" : "", ranges);

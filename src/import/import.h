@@ -30,6 +30,7 @@ struct import_input {
 struct importer {
 	const char *name;    /* "folded" */
 	const char *summary; /* one line for --help */
+	bool joins_files;    /* several files become one recording: one of each rank */
 	bool has_gpu;        /* it has nothing but tables of GPUs: a recording that is there may be given them, too */
 	/* Whether it looks like the format; cheap. */
 	bool (*recognise)(const uint8_t *bytes, size_t n_bytes);
@@ -56,12 +57,26 @@ struct import_result {
 };
 
 /*
- * import_read - write the contents of a file into a recording.
+ * Files one after the other. next: fills @ret, which is valid until the next call; returns 1, 0 there is no more, or
+ * negative errno.
+ */
+struct import_files {
+	int (*next)(void *data, struct import_input *ret);
+	void *data;
+};
+
+/*
+ * import_read - write the contents of files into a recording.
+ * @files: of importers that do not join files, one.
  * @store: new and without rows; or, with @into, an existing one, which only gets tables of GPUs.
  * @version: of this program, for the table run. @ret: filled on failure, too.
  * Errors: those of importer.read; -ENODATA it is empty. The caller drops rows written before a failure.
  */
-int import_read(const struct importer *importer, const struct import_input *input, struct store *store, bool into,
+int import_read(const struct importer *importer, const struct import_files *files, struct store *store, bool into,
 		const char *version, struct import_result *ret);
+
+/* import_read_one - the same of one file. */
+int import_read_one(const struct importer *importer, const struct import_input *input, struct store *store, bool into,
+		    const char *version, struct import_result *ret);
 
 #endif

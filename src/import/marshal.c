@@ -27,9 +27,8 @@ struct reader {
 
 static int read_value(struct reader *reader, unsigned depth, uint32_t *ret);
 
-static int add_value(struct reader *reader, uint32_t *ret)
+int marshal_add(struct marshal *to, uint32_t *ret)
 {
-	struct marshal *to = reader->to;
 	int r = to->n_values == MARSHAL_MAX_VALUES
 			? -E2BIG
 			: grow(&to->values, to->n_values, &to->values_allocated, sizeof *to->values);
@@ -50,9 +49,9 @@ static int add_ref(struct reader *reader, uint32_t value)
 	return r;
 }
 
-static int add_item(struct reader *reader, uint32_t of, uint32_t item)
+int marshal_add_item(struct marshal *to, uint32_t of, uint32_t item)
 {
-	struct marshal_value *value = &reader->to->values[of];
+	struct marshal_value *value = &to->values[of];
 	int r = grow(&value->items, value->n_items, &value->items_allocated, sizeof *value->items);
 
 	if (r >= 0)
@@ -128,7 +127,7 @@ static int read_tuple(struct reader *reader, size_t n_length, unsigned depth, ui
 
 		r = read_value(reader, depth + 1, &item);
 		if (r >= 0)
-			r = add_item(reader, at, item);
+			r = marshal_add_item(reader->to, at, item);
 	}
 	return r;
 }
@@ -148,7 +147,7 @@ static int read_dict(struct reader *reader, unsigned depth, uint32_t at)
 		}
 		r = read_value(reader, depth + 1, &item);
 		if (r >= 0)
-			r = add_item(reader, at, item);
+			r = marshal_add_item(reader->to, at, item);
 	}
 	return r;
 }
@@ -212,7 +211,7 @@ static int read_value(struct reader *reader, unsigned depth, uint32_t *ret)
 		*ret = reader->refs[ref];
 		return 0;
 	}
-	r = add_value(reader, &at);
+	r = marshal_add(reader->to, &at);
 	ref = reader->n_refs;
 	if (r >= 0 && (byte & FLAG_REF || type == 't'))
 		r = add_ref(reader, UINT32_MAX);

@@ -33,6 +33,13 @@ struct marshal {
 int marshal_read(const uint8_t *bytes, size_t n_bytes, struct marshal *ret);
 void marshal_done(struct marshal *marshal);
 
+/*
+ * For readers of other formats with the same values (pickle.h). marshal_add - one more, of type MARSHAL_NONE.
+ * marshal_add_item - @of: a tuple or a dict. Errors: -E2BIG more than MARSHAL_MAX_VALUES; -ENOMEM.
+ */
+int marshal_add(struct marshal *to, uint32_t *ret);
+int marshal_add_item(struct marshal *to, uint32_t of, uint32_t item);
+
 /* The i-th item of a tuple or a dict; NULL: it is shorter, or of another type. */
 const struct marshal_value *marshal_item(const struct marshal *marshal, const struct marshal_value *of, size_t i);
 

@@ -109,6 +109,16 @@ int sink_process(struct sink *sink, pid_t pid, pid_t parent, struct piece name, 
 	return store_put_process(sink->store, &row);
 }
 
+int sink_rank(struct sink *sink, pid_t pid, const char *name, const struct rank_identity *rank)
+{
+	struct process_row row = { .pid = pid, .name = name, .command = name, .rank = rank, .started_ns = 1 };
+	int r = sink_process(sink, pid, 0, piece_of(name), piece_of(name));
+
+	if (r >= 0)
+		r = store_put_process(sink->store, &row);
+	return r < 0 ? r : sink_thread(sink, pid, pid, piece_of(name));
+}
+
 int sink_thread(struct sink *sink, pid_t pid, pid_t tid, struct piece name)
 {
 	CLEANUP(freep) char *text = NULL;

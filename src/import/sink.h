@@ -57,6 +57,8 @@ void sink_skip(struct sink *sink);
 /* A process, a thread; its process need not be known. Names may be empty; the last one wins. */
 int sink_process(struct sink *sink, pid_t pid, pid_t parent, struct piece name, struct piece command);
 int sink_thread(struct sink *sink, pid_t pid, pid_t tid, struct piece name);
+/* A process that is a rank of a job. @rank: NULL: it is not known. */
+int sink_rank(struct sink *sink, pid_t pid, const char *name, const struct rank_identity *rank);
 
 /* Kind of a frame by its source file's extension: FRAME_PYTHON or FRAME_NATIVE. */
 enum frame_kind kind_of_file(struct piece file);
@@ -82,7 +84,9 @@ int sink_range(struct sink *sink, const struct gpu_range_row *row);
 
 /* The same for a format that makes stacks itself: rows only. @ret: for gpu_put_*(); the sink's. Call sink_row() after each. */
 int sink_gpu_rows(struct sink *sink, const struct gpu_trace_row *trace, struct gpu_writer **ret);
-/* Count a row of the writer. @is_gpu: for the number of rows of GPUs in the final message. */
+/* Rows of a Flight Recorder, of all files that become this recording. @ret: the sink's. Call sink_row() after each. */
+int sink_flight(struct sink *sink, struct flight_writer **ret);
+/* Count a row of a writer. @is_gpu: for the number of rows of GPUs in the final message. */
 int sink_row(struct sink *sink, bool is_gpu);
 
 #endif

@@ -99,6 +99,14 @@ int sink_gpu_rows(struct sink *sink, const struct gpu_trace_row *trace, struct g
 	return r;
 }
 
+int sink_flight(struct sink *sink, struct flight_writer **ret)
+{
+	int r = sink->flight ? 0 : flight_writer_new(sink->store, &sink->flight);
+
+	*ret = sink->flight;
+	return r;
+}
+
 int sink_row(struct sink *sink, bool is_gpu)
 {
 	sink->result->n_gpu += is_gpu;

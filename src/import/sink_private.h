@@ -26,6 +26,7 @@ struct sink {
 	uint64_t weight, n_put; /* of all */
 	pid_t first_pid;
 	struct gpu_writer *gpu;
+	struct flight_writer *flight;
 	pid_t gpu_pid;
 	struct piece key; /* scratch: texts with terminators */
 	size_t key_allocated;

@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "src/report/paths.h"
 #include "src/report/print.h"
+#include "src/report/report_collectives.h"
 #include "src/report/report_gpu.h"
 #include "src/report/table.h"
 #include "src/report/waits.h"
@@ -149,6 +150,10 @@ static int print_table(const struct report_sums *sums, const struct wait_sums *w
 	table_put(&table, out);
 	if (options->gpu && options->by == REPORT_BY_FUNCTION)
 		print_gpu(options->gpu, options, out);
+	if (options->collectives && options->by == REPORT_BY_FUNCTION)
+		r = print_collectives(options->collectives, out);
+	if (r < 0)
+		return r;
 	return waits->n_items > 0
 		       ? print_waits(waits, options, "The longest waits (all: --by wait):", LONGEST_WAITS, out)
 		       : 0;
@@ -202,6 +207,8 @@ static int print_json(const struct report_sums *sums, const struct wait_sums *wa
 		print_json_waits(&json, waits, "waits", LONGEST_WAITS);
 	if (options->gpu && options->by == REPORT_BY_FUNCTION)
 		print_json_gpu(&json, options->gpu);
+	if (options->collectives && options->by == REPORT_BY_FUNCTION)
+		print_json_collectives(&json, options->collectives);
 	to_json_object_end(&json);
 	return to_json_finish(&json, out);
 }

@@ -8,6 +8,7 @@
 
 #include "base/glob_list.h"
 #include "src/profile/profile.h"
+#include "src/report/collectives.h"
 #include "src/report/gpu.h"
 #include "src/report/torch.h"
 
@@ -50,6 +51,7 @@ struct report_options {
 	bool json;                    /* one JSON object instead of a table */
 	const struct held_time *held; /* shown as well; NULL: not */
 	const struct report_gpu *gpu; /* shown by function; NULL: not */
+	const struct report_collectives *collectives; /* the same */
 	uint64_t lost;                /* lost samples of the recording; shown if there are any */
 };
 

@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "base/sample.h"
+#include "src/store/flight.h"
 #include "src/store/gpu.h"
 #include "src/store/program_rows.h"
 #include "src/store/series.h"
