@@ -158,6 +158,7 @@ static int read_here(const struct cluster_options *asked, struct cluster *cluste
 	const struct options *options = of(asked);
 	const char *words[MAX_ARGUMENTS] = { "backtrace", "%p", "--json" };
 	size_t n = 3;
+	int r;
 
 	if (options->from.n > 0)
 		return read_files(options, cluster);
@@ -167,7 +168,8 @@ static int read_here(const struct cluster_options *asked, struct cluster *cluste
 		words[n++] = "--no-native";
 	if (options->tree.whole)
 		words[n++] = "--interpreter-frames";
-	return gather_ranks(&options->cluster, words, take_rank, cluster);
+	r = gather_ranks(&options->cluster, words, take_rank, cluster);
+	return r < 0 ? r : gather_collectives(&options->cluster, cluster);
 }
 
 static int read_hosts(const struct cluster_options *asked, struct cluster *cluster)

@@ -27,6 +27,7 @@ struct reading {
 struct taking {
 	struct cluster *cluster;
 	gather_take *take;
+	bool is_extra; /* a rank that does not answer stays as it was */
 	int error;
 };
 
@@ -67,11 +68,13 @@ static int take_rank(const struct taking *taking, const struct command *command)
 	char why[MAX_SENTENCE];
 	int r;
 
-	rank->started_ns = realtime_ns();
+	if (taking->is_extra && status != RANK_READ)
+		return 0;
+	rank->started_ns = taking->is_extra ? rank->started_ns : realtime_ns();
 	if (status == RANK_READ) {
 		r = taking->take(taking->cluster, rank, command);
-		if (r == -ENOMEM || r >= 0)
-			return r;
+		if (r == -ENOMEM || r >= 0 || taking->is_extra)
+			return r == -ENOMEM ? r : 0;
 		return cluster_fail_rank(rank, RANK_FAILED,
 					 r == -E2BIG ? "its answer is too long" : "its answer makes no sense");
 	}
@@ -88,12 +91,12 @@ static void rank_ended(void *data, struct command *command)
 	commands_done(command, 1);
 }
 
-int gather_run(const struct cluster_options *options, const char *const *words, gather_take *take,
-	       struct cluster *cluster)
+static int run_readers(const struct cluster_options *options, const char *const *words, gather_take *take,
+		       bool is_extra, struct cluster *cluster)
 {
 	CLEANUP(freep) struct reading *readings = calloc(cluster->n_ranks + 1, sizeof *readings);
 	CLEANUP(freep) struct command *commands = calloc(cluster->n_ranks + 1, sizeof *commands);
-	struct taking taking = { cluster, take, 0 };
+	struct taking taking = { cluster, take, is_extra, 0 };
 	uint64_t timeout_ns = (uint64_t)(options->timeout_s * 1e9);
 	struct commands_options how = { .n_at_once = AT_ONCE,
 					.each_ns = timeout_ns,
@@ -130,6 +133,25 @@ int gather_find(const struct cluster_options *options, struct cluster *cluster)
 	for (size_t i = 0; r >= 0 && i < n; i++)
 		r = cluster_add_rank(cluster, cluster->n_hosts - 1, ranks[i].pid, &ranks[i].identity, &rank);
 	return r;
+}
+
+int gather_run(const struct cluster_options *options, const char *const *words, gather_take *take,
+	       struct cluster *cluster)
+{
+	return run_readers(options, words, take, false, cluster);
+}
+
+static int take_collectives(struct cluster *cluster, struct cluster_rank *rank, const struct command *command)
+{
+	(void)cluster;
+	return cluster_read_collectives(rank, command->output ? command->output : "", command->output_bytes);
+}
+
+int gather_collectives(const struct cluster_options *options, struct cluster *cluster)
+{
+	const char *const words[] = { "cluster", "rows", "--pid", "%p", "--each", "--", cluster_collectives_sql, NULL };
+
+	return run_readers(options, words, take_collectives, true, cluster);
 }
 
 int gather_ranks(const struct cluster_options *options, const char *const *words, gather_take *take,

@@ -23,7 +23,12 @@ int gather_find(const struct cluster_options *options, struct cluster *cluster);
 typedef int gather_take(struct cluster *cluster, struct cluster_rank *rank, const struct command *command);
 int gather_run(const struct cluster_options *options, const char *const *words, gather_take *take,
 	       struct cluster *cluster);
-/* Both. */
+/*
+ * gather_collectives - add the last collective of each process group to the ranks that were read and have the agent. One that
+ * does not answer stays as it was. -ENOMEM; what running commands reports.
+ */
+int gather_collectives(const struct cluster_options *options, struct cluster *cluster);
+/* gather_find() and gather_run(). */
 int gather_ranks(const struct cluster_options *options, const char *const *words, gather_take *take,
 		 struct cluster *cluster);
 

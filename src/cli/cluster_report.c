@@ -227,7 +227,9 @@ static int watch_here(const struct cluster_options *asked, struct cluster *clust
 	for (size_t i = 0; r >= 0 && i < cluster->n_ranks; i++)
 		if (cluster->ranks[i].status == RANK_READ)
 			measure(&cluster->ranks[i], &before[i], (double)(monotonic_ns() - began_ns) / 1e9);
-	return r < 0 ? r : read_steps(options, cluster);
+	if (r >= 0)
+		r = read_steps(options, cluster);
+	return r < 0 ? r : gather_collectives(&options->cluster, cluster);
 }
 
 /* Hosts need the time itself, too. */

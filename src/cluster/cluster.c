@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "src/cluster/private.h"
 #include "src/cluster/cluster.h"
 
 static void thread_done(struct cluster_thread *thread)
@@ -25,6 +26,7 @@ static void rank_done(struct cluster_rank *rank)
 	free(rank->python);
 	free(rank->note);
 	free(rank->data);
+	cluster_collectives_done(rank);
 }
 
 static void host_done(struct cluster_host *host)

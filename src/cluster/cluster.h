@@ -30,6 +30,7 @@ enum {
 	CLUSTER_MAX_FRAMES = 4096,     /* of a thread */
 	CLUSTER_MAX_TABLES = 64,       /* of a rank */
 	CLUSTER_MAX_COLUMNS = 256,     /* of a table */
+	CLUSTER_MAX_GROUPS = 256,      /* process groups of a rank */
 	CLUSTER_MAX_TEXT = 4096,       /* bytes of any text of a document; longer ones are cut */
 };
 
@@ -64,6 +65,13 @@ struct rank_usage {
 	double step_ms;     /* mean of its last steps */
 };
 
+/* The last collective that a rank has called in a process group of torch.distributed. Strings are owned. */
+struct cluster_collective {
+	char *group, *op;
+	int64_t seq;  /* its number in the group, from 1 */
+	bool is_open; /* it has not ended */
+};
+
 struct cluster_rank {
 	size_t host; /* index */
 	struct rank_identity identity;
@@ -77,6 +85,8 @@ struct cluster_rank {
 	uint64_t started_ns; /* CLOCK_REALTIME, when it was read; 0: unknown */
 	struct cluster_thread *threads; /* the main thread first */
 	size_t n_threads, threads_allocated;
+	struct cluster_collective *collectives;
+	size_t n_collectives, collectives_allocated;
 };
 
 struct cluster_host {
@@ -134,6 +144,13 @@ int cluster_read(struct cluster *cluster, const char *text, size_t n_bytes, cons
  * Errors: -EBADMSG, -E2BIG, -ENOMEM.
  */
 int cluster_read_backtrace(struct cluster *cluster, struct cluster_rank *rank, const char *text, size_t n_bytes);
+
+/*
+ * cluster_read_collectives - take the collectives of a rank from what `probing cluster rows --each` prints for
+ * cluster_collectives_sql. Errors: -EBADMSG, -E2BIG, -ENOMEM.
+ */
+extern const char cluster_collectives_sql[];
+int cluster_read_collectives(struct cluster_rank *rank, const char *text, size_t n_bytes);
 
 /*
  * cluster_read_rows - put the rows of a rank into tables of cluster->db, from what `probing cluster rows` prints. Each table
@@ -296,6 +313,12 @@ int cluster_jobs(const struct cluster *cluster, const char *const **ret, size_t 
 /* cluster_print - all jobs: what is wrong, classes, trees. 0, -ENOMEM, -EIO. */
 int cluster_print(const struct cluster *cluster, const struct tree_options *options, bool colour, bool expects_all,
 		  FILE *out);
+
+/*
+ * cluster_put_collectives - say for each process group who has not come to the collective that others wait in; nothing if
+ * nobody waits. @job: NULL: of all jobs. -ENOMEM.
+ */
+int cluster_put_collectives(const struct cluster *cluster, const char *job, FILE *out);
 
 /*
  * cluster_report - compare the ranks of each job by their usage and by their threads, which are repeated looks at the

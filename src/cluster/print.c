@@ -425,6 +425,8 @@ static int put_job(struct page *page, const struct tree_options *options, bool e
 		if (!options->all_threads)
 			r = put_verdict(page);
 		if (r >= 0)
+			r = cluster_put_collectives(page->cluster, options->job, page->out);
+		if (r >= 0)
 			r = put_classes(page);
 		fputs("\nAll of them, outermost frame first:\n\n", page->out);
 		if (r >= 0)

@@ -21,4 +21,9 @@ bool frame_is_collective(const struct cluster_frame *frame);
 /* "forward (train.py:21)", "time.sleep [python3.11]"; terminal controls become spaces. */
 void frame_put(FILE *out, const struct cluster_frame *frame);
 
+/* collectives.c */
+struct json;
+void cluster_collectives_write(struct json *json, const struct cluster_rank *rank);
+void cluster_collectives_done(struct cluster_rank *rank);
+
 #endif

@@ -234,6 +234,8 @@ static int read_rank(struct cluster *cluster, size_t host, const json_t *from)
 		r = value_copy_text(from, "note", &rank->note);
 	if (r >= 0)
 		r = read_threads(cluster, rank, from);
+	if (r >= 0)
+		r = cluster_collectives_read(rank, from);
 	return r < 0 ? r : cluster_rows_read(cluster, rank, json_object_get(from, "data"));
 }
 

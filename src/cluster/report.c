@@ -455,7 +455,9 @@ static int report_job(const struct cluster *cluster, size_t first, size_t n, FIL
 		fputs(name[0] ? " " : "", out);
 		put_text(out, name);
 		fprintf(out, ": %zu %s, %zu samples\n\n", n, n == 1 ? "rank" : "ranks", job.starts[n]);
-		r = put_job(&job, out);
+		r = cluster_put_collectives(cluster, name, out);
+		if (r >= 0)
+			r = put_job(&job, out);
 	}
 	free(job.places);
 	free(job.here);

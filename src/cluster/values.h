@@ -30,4 +30,7 @@ int cluster_rows_read(struct cluster *cluster, struct cluster_rank *rank, const 
 int cluster_rows_begin(struct cluster *cluster);
 int cluster_rows_end(struct cluster *cluster, bool is_refused);
 
+/* collectives.c: of a document. -E2BIG, -EBADMSG, -ENOMEM. */
+int cluster_collectives_read(struct cluster_rank *rank, const json_t *from);
+
 #endif

@@ -72,6 +72,7 @@ static void put_rank(struct json *json, const struct cluster *cluster, const str
 		put_thread(json, cluster, &rank->threads[i]);
 	to_json_array_end(json);
 	put_usage(json, &rank->usage);
+	cluster_collectives_write(json, rank);
 	to_json_put_string(json, "note", rank->note);
 	if (rank->data) {
 		to_json_key(json, "data");

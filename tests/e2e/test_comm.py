@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 import probing_test as p
@@ -163,7 +162,7 @@ class Gloo(CommCase):
                                                                      "AND func = 'train'"))
 
     def test_what_hangs(self):
-        """An operation whose end nobody has seen is in comm_started alone."""
+        """An operation whose end nobody has seen is in comm_started alone; and of all ranks, who has not come to it."""
         with self.folder() as folder:
             with socket.socket() as free:
                 free.bind(("127.0.0.1", 0))
@@ -172,13 +171,19 @@ class Gloo(CommCase):
                                        stderr=subprocess.DEVNULL, start_new_session=True,
                                        env=self.environment(folder, AGENT=LIBRARY, MASTER_PORT=str(port)))
             try:
-                path = os.path.join(folder, "result.0")
-                p.wait_until(lambda: os.path.exists(path) and os.path.getsize(path) > 0, 60, "results of rank 0")
-                time.sleep(0.5)
-                with open(path) as file:
-                    pid = json.load(file)["pid"]
-                rows = self.sql(folder, pid, 'SELECT op, "group", seq, func FROM comm_started WHERE call NOT IN '
-                                             "(SELECT call FROM comm_metrics)")
+                paths = [os.path.join(folder, "result.%d" % rank) for rank in (0, 1)]
+                p.wait_until(lambda: all(os.path.exists(path) and os.path.getsize(path) > 0 for path in paths), 60, "results")
+                pids = []
+                for path in paths:
+                    with open(path) as file:
+                        pids.append(json.load(file)["pid"])
+                open_sql = ('SELECT op, "group", seq, func FROM comm_started WHERE call NOT IN (SELECT call FROM comm_metrics)')
+                p.wait_until(lambda: self.sql(folder, pids[0], open_sql), 60, "the operation that hangs")
+                rows = self.sql(folder, pids[0], open_sql)
+                for verb, more in (("backtrace", ()), ("report", ("-d", "1s"))):
+                    told = p.probing("cluster", verb, "--pid", "%d,%d" % tuple(pids), *more, check=p.OK, env=self.environment(folder)).stdout
+                    self.assertRegex(told, r"(?m)^group \S*: not all ranks have come to collective number 14\n  pid %d: after number 13, "
+                                           r"barrier\n  pid %d: in number 14, all_reduce$" % (pids[1], pids[0]))
             finally:
                 os.killpg(program.pid, signal.SIGKILL)
                 program.wait()
