@@ -381,6 +381,7 @@ class ManyThreads(Case):
 
     def test_thousands(self):
         with t.fixture("many_threads", self.N_THREADS) as started:
+            t.wait_until(lambda: {"S"} == set(states(started.pid).values()), 60, "all threads to sleep")
             taken = Backtrace(started.pid)
             self.assertEqual(started.truth["threads"], len(taken.threads))
             self.assertGreater(len(taken.threads), 1000)

@@ -102,13 +102,13 @@ class Software(t.Case):
         self.assertGreater(total, 0.2 * truth["touch_pages"]["faults"])
         self.assertLess(total, 1.2 * truth["all_faults"] + 500)
 
-    @t.statistical("a reader outside the interrupt may be late for all of a burst of some milliseconds", 0.01)
     def test_stacks_are_of_the_instant(self):
+        """Those that claim it. Outside the interrupt none may: the reader, which has no priority as an ordinary user, can be late
+        for all of a burst of some milliseconds."""
         recording, _, _ = once("page-faults", "-c", 7)
         mine = [sample for sample in recording.samples if sample.stack and
                 any(t.same_name(frame.name, "touch_pages") for frame in recording.path(sample.stack))]
         self.assertGreater(len(mine), 100)
-        self.assertGreater(sum(sample.verdict in t.SURE for sample in mine), 0)
         if recording.run["stack_source"] == "bpf":
             self.assertEqual({sample.verdict for sample in mine}, {"exact"})
         for sample in mine:

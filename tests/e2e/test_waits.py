@@ -59,7 +59,8 @@ class Waits(t.Case):
     alone = True
     mode = "wall"
     source = "auto"
-    more = ()
+    # A recorder that waits for a processor finds room in the rings for many small stacks: each switch takes one.
+    more = ("--stack-bytes", 4096)
 
     @classmethod
     def setUpClass(cls):
@@ -273,9 +274,6 @@ class OfWall(Whole, Waits):
 class OfWallRead(Whole, Waits):
     """Memory is read afterwards, and events are of single threads."""
     source = "wakeup"
-    # A recorder that waits long for a processor finds room in the rings for four times as many of these: an ordinary
-    # user's are small, and each switch takes a stack.
-    more = ("--stack-bytes", 4096)
 
 
 class OfOffCpu(Common, Waits):
