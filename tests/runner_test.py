@@ -7,6 +7,7 @@ Usage: runner_test.py SOURCE_ROOT. The tests it runs are made here; no program i
 import contextlib
 import io
 import os
+import select
 import sys
 import types
 import unittest
@@ -127,6 +128,19 @@ class SecondRuns(unittest.TestCase):
         run.CASES[3] = case_of(Fails(0))
         type(run.CASES[3][0]).__module__ = "one"
         self.assertEqual([[0], [1, 3], [2], [4]], run.jobs_of(range(5)))
+
+    def test_a_light_case_runs_beside_the_others(self):
+        """Both jobs wait until the light one has run."""
+        reading, writing = os.pipe()
+        self.addCleanup(os.close, reading)
+        self.addCleanup(os.close, writing)
+        waits = [case_of(lambda test: test.assertTrue(select.select([reading], [], [], 60)[0])) for _ in range(2)]
+        light = case_of(lambda test: test.assertEqual(1, os.write(writing, b"x")))
+        type(light[0]).light = True
+        run.CASES[:] = waits + [light]
+        with contextlib.redirect_stdout(io.StringIO()):
+            results = run.run_first(2)
+            self.assertEqual([{"ok"}] * 3, [set(done.outcomes.values()) for done in results])
 
     def test_one_interpreter_is_for_users(self):
         class Interpreter:

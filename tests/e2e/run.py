@@ -10,7 +10,8 @@ Exit status 1 iff something failed.
 
 N cases run at once (default: as many as there are processors), each in a process
 of its own; its lines come when it is done. Cases that say 'alone = True' measure what
-others would disturb: they run after the rest, one by one.
+others would disturb: they run after the rest, one by one. Cases that say 'light = True' wait most of their time,
+whatever runs beside them: one of them runs in addition to the N.
 
 With --by-user only what may depend on who runs it: not the modules and cases that say
 'SAME_FOR_ALL_USERS = True', as they are about what is made of a recording, whoever made it. Those that
@@ -185,13 +186,19 @@ def jobs_of(places):
     return list(jobs.values())
 
 
+def is_light(places):
+    """Whether all cases of a job wait most of their time."""
+    return all(getattr(CASES[at][0], "light", False) for at in places)
+
+
 def run_first(jobs):
     """What run_case() returns, of each case; several at once, then those that want to be alone."""
     is_alone = [jobs == 1 or getattr(tests[0], "alone", False) for tests in CASES]
     together = [i for i in range(len(CASES)) if not is_alone[i]]
     results = [None] * len(CASES)
-    with concurrent.futures.ProcessPoolExecutor(jobs, multiprocessing.get_context("fork")) as pool:
-        running = {pool.submit(run_quietly, places): places for places in jobs_of(together)}
+    fork = multiprocessing.get_context("fork")
+    with concurrent.futures.ProcessPoolExecutor(jobs, fork) as pool, concurrent.futures.ProcessPoolExecutor(1, fork) as beside:
+        running = {(beside if is_light(places) else pool).submit(run_quietly, places): places for places in jobs_of(together)}
         for done in concurrent.futures.as_completed(running):
             of_places, said = done.result()
             for at, one in zip(running[done], of_places):

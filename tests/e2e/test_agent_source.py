@@ -161,14 +161,16 @@ class Truth(AgentSource):
     def test_nothing_exact_is_wrong(self):
         judged, verdicts = 0, {True: collections.Counter(), False: collections.Counter()}
         for interpreter in t.interpreters():
+            # Debian's is 3.11: another build of the same sources is for the night.
             if interpreter.path is None or interpreter.place is not t.MACHINE or \
-               interpreter.version not in ("3.8", "3.11", "3.12", "3.13"):
+               interpreter.version not in ("3.8", "3.11", "3.12", "3.13") or \
+               (interpreter.label == "3_11" and not os.environ.get("PROBING_NIGHTLY")):
                 continue
             for name, (arguments, make_judge) in TRUE_PROGRAMS.items():
                 with self.subTest(python=interpreter.label, program=name), t.scratch(), \
                      t.fixture(*arguments, python=interpreter.path) as target:
                     t.probing("inject", target.pid, check=t.OK)
-                    recording = t.record(target.pid, 2, 999, "out.db", "--source", "agent")
+                    recording = t.record(target.pid, 1, 999, "out.db", "--source", "agent")
                     verdicts[name in self.HARD] += recording.verdicts()
                     counts, wrong = make_judge(recording, target.truth).judge()
                     self.assertEqual(0, counts["exact", False] + counts["verified", False], wrong[:3])

@@ -93,6 +93,7 @@ os.execv(sys.executable, [sys.executable, "-c", sys.argv[1].replace("in_started"
 
 
 class Plain(AlwaysOnCase, StartCase, t.Case):
+    light = True
     source = "bpf"
 
     def setUp(self):
@@ -224,6 +225,7 @@ __import__("sys").stdout.flush()
 
 
 class Container(AlwaysOnCase, ContainerCase):
+    light = True
     source = "agent"
 
     def run_program(self, code, *arguments, PROBING="1", **more):

@@ -17,7 +17,7 @@ import unittest
 import attacks
 import probing_test as t
 
-MUTATIONS = int(os.environ.get("PROBING_MUTATIONS", "200"))
+MUTATIONS = int(os.environ.get("PROBING_MUTATIONS") or (1000 if os.environ.get("PROBING_NIGHTLY") else 100))
 
 
 class Attack(t.Case):

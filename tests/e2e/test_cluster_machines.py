@@ -45,6 +45,8 @@ def slowed(pid):
 
 
 class Training(t.Case):
+    light = True
+
     @classmethod
     def setUpClass(cls):
         look = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"

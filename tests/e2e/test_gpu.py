@@ -141,6 +141,8 @@ class Gpu(t.Case):
 
 class Driver(t.Case):
     """With the fixture in place of the driver's library."""
+    light = True
+    NIGHTLY_FOR_USERS = True  # a library of the driver answers everybody alike
 
     @staticmethod
     def environment(mode="ok", folder="nvml"):

@@ -81,6 +81,8 @@ def remove_group(folder):
 
 
 class Metrics(t.Case):
+    light = True
+
     def test_a_process_that_grows(self):
         began = time.time()
         with open("said", "w+") as said:
@@ -264,6 +266,7 @@ def timeline(path, *options, columns=60):
 
 class MetricsOnly(t.Case):
     """record --metrics-only, and report --timeline of it."""
+    light = True
 
     def test_a_process_and_its_children(self):
         script = "sleep 1; %s -c 'import time; x = bytearray(50000000); time.sleep(2.5)'; exit 3" % t.DEBIAN_PYTHON

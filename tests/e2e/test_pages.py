@@ -88,6 +88,8 @@ def speedscope(path, slower=1):
 
 
 class Pages(t.Case):
+    light = True
+
     @classmethod
     def setUpClass(cls):
         program = devtools.find_browser()

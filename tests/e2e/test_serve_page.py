@@ -61,6 +61,7 @@ LINK = "[...document.querySelectorAll('nav a')].find(one => one.textContent === 
 
 class Page(t.Case):
     """One program, two recordings of it, one server and one page for all tests."""
+    NIGHTLY_FOR_USERS = True  # a browser draws alike for all
 
     @classmethod
     def setUpClass(cls):

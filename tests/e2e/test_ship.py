@@ -55,6 +55,8 @@ def samples_of(path):
 
 class ShipCase(t.Case):
     """Tests on one server, which starts once; each has a database of its own."""
+    light = True
+    NIGHTLY_FOR_USERS = True  # it sends what is in a file of whoever sends it
     kind = None
 
     @classmethod
@@ -338,6 +340,7 @@ class Cases:
 
 class NoServer(t.Case):
     """What answers is no ClickHouse, or nobody."""
+    light = True
 
     def setUp(self):
         super().setUp()

@@ -301,6 +301,7 @@ class OfTraces(t.Case):
 
 class InABrowser(t.Case):
     """The view of the page, by pointer, wheel and keys; of a recording that is finished, and of one that goes on."""
+    NIGHTLY_FOR_USERS = True  # a browser draws alike for all
 
     @classmethod
     def setUpClass(cls):

@@ -500,6 +500,8 @@ def kept():
 
 
 class Unharmed(TorchCase):
+    NIGHTLY_FOR_USERS = True  # a program's own calls do not depend on rights; Resnet's go through its files
+
     def test_everything_computes_the_same(self):
         """Checkpoints, AMP, jit, DDP, hooks of others, pickles, inference, exceptions, retained graphs: bit by bit."""
         with self.program([p.DEBIAN_PYTHON, CASES], PROBING="1") as program:
@@ -872,6 +874,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 class Gpu(unittest.TestCase):
     """On a real GPU. It needs the agent's library and an interpreter with torch, nothing else that is built or installed."""
+    NIGHTLY_FOR_USERS = True  # a program's own calls do not depend on rights; Resnet's go through its files
 
     @classmethod
     def setUpClass(cls):
