@@ -50,4 +50,7 @@ struct file_guard {
 void file_guard_enter(struct file_guard *guard);
 bool file_guard_leave(const struct file_guard *guard);
 
+/* file_guard_cut - a page was missing for another thread that worked for this one: this thread's guards report it. */
+void file_guard_cut(void);
+
 #endif

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """How long one look at a process takes: the first one, later ones, and other programs that do the same.
 
-Usage: look.py [--build FOLDER] [--rounds N] [TARGET...]      TARGET: demo, sleeping, torch (default: those that are here)
+Usage: look.py [--build FOLDER] [--before FOLDER] [--realtime] [--rounds N] [TARGET...]      TARGET: demo, sleeping, torch (default: those that are here)
 
 Starts the targets and looks at each N times (default 15), all programs in turns:
 
@@ -14,6 +14,9 @@ Starts the targets and looks at each N times (default 15), all programs in turns
   py-spy      py-spy dump --native, of PATH or $PY_SPY
   gdb         gdb --batch -ex 'thread apply all bt'
   eu-stack    eu-stack -p
+
+--before measures the first look and the one without a cache of another build, too, in turn with this one's. --realtime runs
+every program with SCHED_RR (as root), so that a busy machine does not delay it.
 
 A line each: the median of milliseconds elapsed and the range of the middle half, and the same of CPU time. A program that is
 not here is named and left out. 'demo' is stopped (SIGSTOP) at another place in each round: what a busy program shows is
@@ -36,9 +39,9 @@ SLEEP = "import time; time.sleep(3600)"
 LONGEST_S = 60
 
 
-def programs_of(build, cache, empty, pid):
+def programs_of(options, cache, empty, pid):
     """{name: (command, environment, what to do before)}; the reasons of those that are missing."""
-    probing = os.path.join(build, "src", "cli", "probing")
+    probing = os.path.join(options.build, "src", "cli", "probing")
     found, missing = {}, []
 
     def forget():
@@ -50,6 +53,10 @@ def programs_of(build, cache, empty, pid):
     found["no cache"] = ([probing, "backtrace", "--no-cache", pid], {}, None)
     found["no native"] = ([probing, "backtrace", "--no-native", pid], {}, None)
     found["version"] = ([probing, "--version"], {}, None)
+    if options.before:
+        before = os.path.join(options.before, "src", "cli", "probing")
+        found["first, before"] = ([before, "backtrace", pid], {"XDG_CACHE_HOME": empty}, forget)
+        found["no cache, before"] = ([before, "backtrace", "--no-cache", pid], {}, None)
     others = {"py-spy": [os.environ.get("PY_SPY") or "py-spy", "dump", "--native", "--pid", pid],
               "gdb": ["gdb", "--batch", "-p", pid, "-ex", "thread apply all bt"], "eu-stack": ["eu-stack", "-p", pid]}
     for name, command in others.items():
@@ -65,13 +72,17 @@ def cpu_s():
     return used.ru_utime + used.ru_stime
 
 
-def run(command, environment, before):
+def real_time():
+    os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+
+
+def run(command, environment, before, is_real_time):
     """(seconds elapsed, seconds of CPU), or None where it failed."""
     if before:
         before()
     began, began_cpu = time.monotonic(), cpu_s()
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                               env=dict(os.environ, **environment))
+                               env=dict(os.environ, **environment), preexec_fn=real_time if is_real_time else None)
     alarm = threading.Timer(LONGEST_S, process.kill)  # wait(timeout=) would look every 50 ms
     alarm.start()
     process.wait()
@@ -96,21 +107,21 @@ def measure(name, process, options):
     with tempfile.TemporaryDirectory(prefix="probing-look.") as folder:
         cache, empty = os.path.join(folder, "cache"), os.path.join(folder, "empty")
         os.mkdir(cache, 0o700)
-        programs, missing = programs_of(options.build, cache, empty, str(process.pid))
+        programs, missing = programs_of(options, cache, empty, str(process.pid))
         looks = {program: [] for program in programs}
-        run(*programs["second"])
+        run(*programs["second"], options.realtime)
         for _ in range(options.rounds):
             if name == "demo":
                 process.send_signal(signal.SIGCONT)
                 time.sleep(0.05)
                 process.send_signal(signal.SIGSTOP)
             for program, how in programs.items():
-                took = run(*how)
+                took = run(*how, options.realtime)
                 if took:
                     looks[program].append(took)
     print("%s (process %d)%30s" % (name, process.pid, "elapsed") + "%31s" % "CPU")
     for program, values in looks.items():
-        print("  %-10s %s" % (program, describe(values) if values else "failed each time"), flush=True)
+        print("  %-16s %s" % (program, describe(values) if values else "failed each time"), flush=True)
     for reason in missing:
         print("  skip: %s" % reason)
     if looks.get("py-spy"):
@@ -136,6 +147,8 @@ def targets():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))
+    parser.add_argument("--before")
+    parser.add_argument("--realtime", action="store_true")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("targets", nargs="*")
     options = parser.parse_args()

@@ -128,6 +128,12 @@ bool effort_go_on(size_t n_steps)
 	return !effort->is_spent;
 }
 
+void effort_spend(uint64_t spent_ns)
+{
+	if (current)
+		add_time(current, spent_ns);
+}
+
 /* Evict other modules' data until the total fits. For a single module, its own limits apply. */
 static void make_room(struct effort *effort)
 {

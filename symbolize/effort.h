@@ -54,6 +54,9 @@ void effort_end(struct effort *effort);
  */
 bool effort_go_on(size_t n_steps);
 
+/* effort_spend - CPU time that another thread spent for the module. */
+void effort_spend(uint64_t spent_ns);
+
 /*
  * effort_take - n_bytes of memory more. Other modules give theirs back, the one first that was used longest ago.
  * @is_derived: made entry by entry, as against unpacked, which unpack_limits.c judges.

@@ -331,6 +331,10 @@ static int look_up(struct symbol_module *module, uint64_t address, struct symbol
 
 	r = module_make_ready(module);
 	if (r >= 0)
+		r = module_start_lines(module);
+	if (r >= 0 && module->unpacking)
+		r = module_open_methods(module); /* name_function() needs them, too, and reads other files meanwhile */
+	if (r >= 0)
 		r = module_open_lines(module);
 	if (r < 0)
 		return r;
@@ -410,6 +414,24 @@ int symbol_lookup_internal(struct symbol_module *module, uint64_t address, struc
 	int r = within_limits(module, address, ret, 1, look_up_plumbing);
 
 	return r == -ENODATA ? 0 : r;
+}
+
+static int start_lines(struct symbol_module *module, uint64_t address, struct symbol *symbols, size_t max)
+{
+	int r = module_make_ready(module);
+
+	(void)address;
+	(void)symbols;
+	(void)max;
+	return r < 0 ? r : module_start_lines(module);
+}
+
+int symbol_start(struct symbol_module *module)
+{
+	bool had_begun = module->unpacking != NULL;
+	int r = within_limits(module, 0, NULL, 0, start_lines);
+
+	return r < 0 && r != -ENODATA ? r : module->unpacking && !had_begun;
 }
 
 /* Unwind information is cheap: a binary search in the mapped file. */

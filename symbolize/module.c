@@ -133,6 +133,7 @@ static void forget_sources(struct symbol_module *module)
 	cython_names_free(TAKE(module->cython));
 	debug_lines_free(TAKE(module->lines));
 	unpacked_free(TAKE(module->unpacked));
+	module_drop_unpacking(module);
 	symtab_free(TAKE(module->symtab));
 	while (module->n_adopted > 0)
 		file_mapping_free(module->adopted[--module->n_adopted]);

@@ -54,7 +54,9 @@ struct symbol_module {
 
 	/* Valid from the first look-up on that needs them; NULL then: there are none. */
 	struct debug_lines *lines;
-	struct unpacked *unpacked; /* the file that contains them; NULL: libdwfl's */
+	struct unpacked *unpacked;       /* the file that contains them; NULL: libdwfl's */
+	struct unpacked *unpacking;      /* started, not finished */
+	struct elf_file *unpacking_file; /* the separate file it comes from; NULL: the module */
 	struct method_tables *methods;
 	struct go_table *go;
 	struct cython_names *cython;
@@ -88,6 +90,15 @@ int module_adopt(struct symbol_module *module, Elf *elf);
  * Returns a descriptor, owned by the caller, or -ENOENT.
  */
 int module_find_separate(struct symbol_module *module);
+
+/*
+ * module_start_lines - begin to open debug information that module_open_lines() will need, if another thread can do so
+ * meanwhile; after the functions above. -ENOMEM; those of effort.h.
+ */
+int module_start_lines(struct symbol_module *module);
+
+/* module_drop_unpacking - end what module_start_lines() has begun. */
+void module_drop_unpacking(struct symbol_module *module);
 
 /* Open debug information, and scan the method tables, once; after the functions above. -ENOMEM; those of effort.h. */
 int module_open_lines(struct symbol_module *module);

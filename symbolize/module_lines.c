@@ -47,8 +47,14 @@ static void leave_disk_out(struct symbol_module *module)
 	effort_return(&module->effort, n_disk / 4 * 3);
 }
 
-/* Open compressed debug information, in the file or a separate one. Returns -ENOENT if libdwfl has to do it. */
-static int open_unpacked(struct symbol_module *module)
+void module_drop_unpacking(struct symbol_module *module)
+{
+	unpacked_free(TAKE(module->unpacking));
+	elf_file_free(TAKE(module->unpacking_file));
+}
+
+/* Find compressed debug information, in the file or a separate one. Returns -ENOENT if libdwfl has to do it. */
+static int start_unpacking(struct symbol_module *module)
 {
 	CLEANUP(elf_file_freep) struct elf_file *separate = NULL;
 	const char *folder = search_scratch_folder(module->search);
@@ -56,14 +62,30 @@ static int open_unpacked(struct symbol_module *module)
 	struct elf_file *file = module->elf;
 	int r;
 
-	r = unpacked_new(file, folder, is_brief, &module->unpacked);
+	r = unpacked_start(file, folder, is_brief, &module->unpacking);
 	if (r == -ENOTSUP) {
 		r = open_separate(module, &separate);
 		if (r >= 0 && first_address(separate) != first_address(file))
 			return -ENOENT;
 		if (r >= 0)
-			r = unpacked_new(separate, folder, is_brief, &module->unpacked);
+			r = unpacked_start(separate, folder, is_brief, &module->unpacking);
+		if (r >= 0)
+			module->unpacking_file = TAKE(separate);
 	}
+	return r >= 0 || r == -ENOMEM || r == -ETIME || r == -E2BIG ? r : -ENOENT;
+}
+
+/* The same, and open it. */
+static int open_unpacked(struct symbol_module *module)
+{
+	int r;
+
+	r = module->unpacking ? 0 : start_unpacking(module);
+	if (r >= 0)
+		r = unpacked_finish(module->unpacking);
+	if (r >= 0)
+		module->unpacked = TAKE(module->unpacking);
+	module_drop_unpacking(module);
 	if (r == -ENOMEM || r == -ETIME || r == -E2BIG)
 		return r;
 	if (r < 0)
@@ -130,14 +152,36 @@ static int open_lines(struct symbol_module *module)
 	return r;
 }
 
+/* If memory does not suffice for all debug information, do without for some modules. */
+static bool is_opened(const struct symbol_module *module)
+{
+	return module->tried_lines || module->effort.n_given_back >= MAX_GIVEN_BACK;
+}
+
+int module_start_lines(struct symbol_module *module)
+{
+	int r;
+
+	if (is_opened(module) || module->unpacking || module->memory || !search_is_brief(module->search))
+		return 0;
+	r = module_cached_lines(module);
+	if (r != 0) {
+		module->tried_lines = r > 0;
+		return MIN(r, 0);
+	}
+	r = module_report(module);
+	if (r >= 0 && module->reported)
+		r = start_unpacking(module);
+	return r == -ENOENT ? 0 : r;
+}
+
 int module_open_lines(struct symbol_module *module)
 {
 	int r;
 
-	/* If memory does not suffice for all debug information, do without for some modules. */
-	if (module->tried_lines || module->effort.n_given_back >= MAX_GIVEN_BACK)
+	if (is_opened(module))
 		return 0;
-	r = module_cached_lines(module);
+	r = module->unpacking ? 0 : module_cached_lines(module);
 	if (r == 0)
 		r = open_lines(module);
 	if (r < 0) {

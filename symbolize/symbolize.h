@@ -218,6 +218,13 @@ int symbol_lookup(struct symbol_module *module, uint64_t address, struct symbol 
  */
 int symbol_lookup_internal(struct symbol_module *module, uint64_t address, struct symbol *ret);
 
+/*
+ * symbol_start - begin what the module's first symbol_lookup() needs in another thread, so that several modules, or other
+ * work, take their time together. Only for a search with is_brief: otherwise, and if nothing is compressed, it begins nothing.
+ * Returns 1 if this call has begun it, else 0; -ENOMEM.
+ */
+int symbol_start(struct symbol_module *module);
+
 /* Free the memory of a module's mapped files; later look-ups read it again. */
 void symbol_module_trim(struct symbol_module *module);
 

@@ -7,9 +7,11 @@
  * libdw, which finds nothing compressed there, and no link to another file.
  * The image is several times as large as the parts that look-ups read. A long-running recorder writes it to a file and
  * maps that, like uncompressed debug information: unused parts then take no memory.
+ * A command that ends soon has a helper thread, which decompresses one section after the other while the caller reads other
+ * files. In the end both take the remaining sections.
  *
  * Invariants: every size comes from headers that passed the limits; a section is
- * uncompressed into room of its header's size, and is rejected if it is shorter.
+ * uncompressed into room of its header's size, and is rejected if it is shorter. Each section is filled by one thread.
  * Source: ELF gABI, "Section Compression"; elf(5); RFC 1950.
  */
 #include "symbolize/unpack.h"
@@ -18,6 +20,9 @@
 #include <fcntl.h>
 #include <gelf.h>
 #include <linux/magic.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +34,7 @@
 #include <libdeflate.h>
 #endif
 
+#include "base/mapping.h"
 #include "base/util.h"
 #include "symbolize/effort.h"
 #include "symbolize/unpack_limits.h"
@@ -39,6 +45,9 @@ enum { MAX_SECTIONS = 1 << 12, MAX_WANTED = 24, SECTION_ALIGNMENT = 16, STEPS_OF
 /* Leave space on the disk for the recording. */
 #define ROOM_TO_LEAVE (1ULL << 30)
 
+/* To start a thread pays from this size on. */
+#define MIN_BYTES_TO_SHARE (1U << 20)
+
 struct wanted {
 	const char *name;
 	const uint8_t *bytes;     /* borrowed from the file */
@@ -48,12 +57,28 @@ struct wanted {
 };
 
 struct plan {
-	struct wanted wanted[MAX_WANTED];
+	struct wanted wanted[MAX_WANTED]; /* .debug_info first, then .debug_abbrev */
 	size_t n;
 	size_t names_offset, n_names, headers_offset, n_image;
 };
 
+/* The image is being made. */
+struct filling {
+	struct plan plan;
+	Elf *elf; /* borrowed */
+	const char *folder;
+	bool is_brief;
+	atomic_size_t n_taken; /* of the sections */
+	atomic_int result;     /* negative: stop */
+	bool has_helper;
+	pthread_t helper;
+	/* Of the helper, after its end. */
+	uint64_t helper_ns;
+	bool is_cut;
+};
+
 struct unpacked {
+	struct filling *filling; /* NULL: the image is complete */
 	void *image;
 	size_t n_image;
 	bool is_in_file, is_borrowed;
@@ -61,10 +86,27 @@ struct unpacked {
 	Dwarf *dwarf;
 };
 
+static void join_helper(struct filling *filling)
+{
+	if (filling->has_helper)
+		pthread_join(filling->helper, NULL);
+	filling->has_helper = false;
+}
+
+static void filling_free(struct filling *filling)
+{
+	if (!filling)
+		return;
+	atomic_store(&filling->result, -ECANCELED);
+	join_helper(filling);
+	free(filling);
+}
+
 void unpacked_free(struct unpacked *unpacked)
 {
 	if (!unpacked)
 		return;
+	filling_free(unpacked->filling);
 	if (unpacked->dwarf)
 		dwarf_end(unpacked->dwarf);
 	if (unpacked->elf)
@@ -141,6 +183,19 @@ static int want(struct plan *plan, Elf_Scn *section, const GElf_Shdr *header, co
 	return 0;
 }
 
+static void move_to_front(struct plan *plan, const char *name)
+{
+	for (size_t i = 0; i < plan->n; i++) {
+		struct wanted wanted = plan->wanted[i];
+
+		if (strcmp(wanted.name, name) != 0)
+			continue;
+		memmove(plan->wanted + 1, plan->wanted, i * sizeof wanted);
+		plan->wanted[0] = wanted;
+		return;
+	}
+}
+
 /* Choose the sections; -ENOTSUP also if none is compressed. */
 static int choose(Elf *elf, struct plan *plan)
 {
@@ -167,6 +222,8 @@ static int choose(Elf *elf, struct plan *plan)
 			return r;
 		is_packed |= strcmp(name, ".debug_info") == 0 && (header.sh_flags & SHF_COMPRESSED);
 	}
+	move_to_front(plan, ".debug_abbrev");
+	move_to_front(plan, ".debug_info");
 	return is_packed ? 0 : -ENOTSUP;
 }
 
@@ -227,8 +284,6 @@ static bool inflate_all(const struct wanted *wanted, uint8_t *to)
 
 static int fill_section(const struct wanted *wanted, uint8_t *image)
 {
-	if (!effort_go_on(STEPS_OF_SECTION))
-		return -ETIME;
 	if (wanted->n_packed > 0)
 		return inflate_all(wanted, image + wanted->offset) ? 0 : -EBADMSG;
 	if (wanted->n_bytes > 0)
@@ -278,43 +333,100 @@ static void fill_headers(const struct plan *plan, Elf *elf, uint8_t *image)
 	strcpy(names + at, ".shstrtab");
 }
 
-static const struct wanted *find_wanted(const struct plan *plan, const char *name)
+/* ---- Fill the sections, in one thread or two ---- */
+
+/* The next section that nobody fills; NULL: none. */
+static const struct wanted *take_section(struct filling *filling)
 {
-	for (size_t i = 0; i < plan->n; i++)
-		if (strcmp(plan->wanted[i].name, name) == 0)
-			return &plan->wanted[i];
+	size_t i = atomic_fetch_add(&filling->n_taken, 1);
+
+	return i < filling->plan.n ? &filling->plan.wanted[i] : NULL;
+}
+
+/* Main function of the helper. Its time and the cuts it met are the caller's, see fill(). */
+static void *help(void *data)
+{
+	struct unpacked *unpacked = data;
+	struct filling *filling = unpacked->filling;
+	const struct wanted *wanted;
+	struct file_guard guard;
+
+	file_guard_enter(&guard);
+	while (atomic_load(&filling->result) >= 0 && (wanted = take_section(filling)) != NULL)
+		if (fill_section(wanted, unpacked->image) < 0)
+			atomic_store(&filling->result, -EBADMSG);
+	filling->is_cut = file_guard_leave(&guard);
+	filling->helper_ns = thread_cpu_ns();
 	return NULL;
+}
+
+/* Without a second thread, unpacked_finish() does all. Signals are for the threads of before, but for SIGBUS (mapping.c). */
+static void start_helper(struct unpacked *unpacked)
+{
+	struct filling *filling = unpacked->filling;
+	sigset_t mask, before;
+
+	if (!filling->is_brief || unpacked->n_image < MIN_BYTES_TO_SHARE)
+		return;
+	sigfillset(&mask);
+	sigdelset(&mask, SIGBUS);
+	if (pthread_sigmask(SIG_SETMASK, &mask, &before) != 0)
+		return;
+	filling->has_helper = pthread_create(&filling->helper, NULL, help, unpacked) == 0;
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static int fill_next(struct filling *filling, uint8_t *image)
+{
+	const struct wanted *wanted = take_section(filling);
+
+	if (!wanted)
+		return 0;
+	return effort_go_on(STEPS_OF_SECTION) ? fill_section(wanted, image) : -ETIME;
 }
 
 /*
  * Decompress and prune the largest section first. So its full size is never in memory together with the other sections
  * and the file's pages.
  */
-static int fill_info(const struct plan *plan, Elf *elf, bool is_brief, uint8_t *image)
+static int fill_info(struct filling *filling, uint8_t *image)
 {
-	const struct wanted *info = find_wanted(plan, ".debug_info");
-	const struct wanted *abbrevs = find_wanted(plan, ".debug_abbrev");
+	const struct wanted *info = &filling->plan.wanted[0], *abbrevs = info + 1;
+	bool has_abbrevs = filling->plan.n > 1 && strcmp(abbrevs->name, ".debug_abbrev") == 0;
 	int r;
 
-	r = fill_section(info, image);
-	if (r >= 0 && abbrevs)
-		r = fill_section(abbrevs, image);
-	elf_forget_pages(elf);
-	if (r < 0 || !abbrevs || is_brief)
+	r = fill_next(filling, image);
+	if (r >= 0 && has_abbrevs)
+		r = fill_next(filling, image);
+	elf_forget_pages(filling->elf);
+	if (r < 0 || !has_abbrevs || filling->is_brief)
 		return r;
 	return prune_types(image + info->offset, info->n_bytes, image + abbrevs->offset, abbrevs->n_bytes);
 }
 
-static bool is_filled(const struct wanted *wanted)
+static int fill(struct unpacked *unpacked)
 {
-	return strcmp(wanted->name, ".debug_info") == 0 || strcmp(wanted->name, ".debug_abbrev") == 0;
+	struct filling *filling = unpacked->filling;
+	bool has_helper = filling->has_helper;
+	int r = has_helper ? 0 : fill_info(filling, unpacked->image);
+
+	while (r >= 0 && atomic_load(&filling->result) >= 0 && atomic_load(&filling->n_taken) < filling->plan.n)
+		r = fill_next(filling, unpacked->image);
+	if (r < 0)
+		atomic_store(&filling->result, r);
+	join_helper(filling);
+	elf_forget_pages(filling->elf);
+	if (!has_helper)
+		return r;
+	effort_spend(filling->helper_ns);
+	if (filling->is_cut)
+		file_guard_cut();
+	return r < 0 ? r : atomic_load(&filling->result);
 }
 
 /* Use huge pages if available: a page fault every 4 KiB takes longer than decompressing. */
-static int make_image(const struct plan *plan, Elf *elf, bool is_brief, struct unpacked *unpacked)
+static int map_image(const struct plan *plan, struct unpacked *unpacked)
 {
-	int r;
-
 	unpacked->image = mmap(NULL, plan->n_image, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (unpacked->image == MAP_FAILED) {
 		unpacked->image = NULL;
@@ -322,13 +434,7 @@ static int make_image(const struct plan *plan, Elf *elf, bool is_brief, struct u
 	}
 	unpacked->n_image = plan->n_image;
 	(void)madvise(unpacked->image, plan->n_image, MADV_HUGEPAGE);
-	fill_headers(plan, elf, unpacked->image);
-	r = fill_info(plan, elf, is_brief, unpacked->image);
-	for (size_t i = 0; i < plan->n && r >= 0; i++)
-		if (!is_filled(&plan->wanted[i]))
-			r = fill_section(&plan->wanted[i], unpacked->image);
-	elf_forget_pages(elf);
-	return r;
+	return 0;
 }
 
 static bool write_whole(int fd, const uint8_t *bytes, size_t n)
@@ -387,32 +493,63 @@ static int open_dwarf(struct unpacked *unpacked)
 	return unpacked->dwarf ? 0 : -EBADMSG;
 }
 
-int unpacked_new(struct elf_file *file, const char *folder, bool is_brief, struct unpacked **ret)
+int unpacked_start(struct elf_file *file, const char *folder, bool is_brief, struct unpacked **ret)
 {
 	CLEANUP(unpacked_freep) struct unpacked *unpacked = NULL;
 	Elf *elf = elf_file_elf(file);
-	struct plan plan = { .n = 0 };
+	struct filling *filling;
 	int r;
 
 	if (!is_known(elf))
 		return -ENOTSUP;
-	r = choose(elf, &plan);
-	if (r >= 0)
-		r = lay_out(&plan);
-	if (r >= 0)
-		r = take_memory(&plan, elf);
-	if (r < 0)
-		return r;
 	unpacked = calloc(1, sizeof *unpacked);
 	if (!unpacked)
 		return -ENOMEM;
-	r = make_image(&plan, elf, is_brief, unpacked);
+	filling = unpacked->filling = calloc(1, sizeof *filling);
+	if (!filling)
+		return -ENOMEM;
+	filling->elf = elf;
+	filling->folder = folder;
+	filling->is_brief = is_brief;
+	r = choose(elf, &filling->plan);
+	if (r >= 0)
+		r = lay_out(&filling->plan);
+	if (r >= 0)
+		r = take_memory(&filling->plan, elf);
+	if (r >= 0)
+		r = map_image(&filling->plan, unpacked);
+	if (r < 0)
+		return r;
+	fill_headers(&filling->plan, elf, unpacked->image);
+	start_helper(unpacked);
+
+	*ret = TAKE(unpacked);
+	return 0;
+}
+
+int unpacked_finish(struct unpacked *unpacked)
+{
+	const char *folder = unpacked->filling->folder;
+	int r;
+
+	r = fill(unpacked);
+	filling_free(TAKE(unpacked->filling));
 	if (r < 0)
 		return r;
 	if (folder)
 		move_to_file(unpacked, folder);
 	unpacked->elf = elf_memory(unpacked->image, unpacked->n_image);
-	r = open_dwarf(unpacked);
+	return open_dwarf(unpacked);
+}
+
+int unpacked_new(struct elf_file *file, const char *folder, bool is_brief, struct unpacked **ret)
+{
+	CLEANUP(unpacked_freep) struct unpacked *unpacked = NULL;
+	int r;
+
+	r = unpacked_start(file, folder, is_brief, &unpacked);
+	if (r >= 0)
+		r = unpacked_finish(unpacked);
 	if (r < 0)
 		return r;
 

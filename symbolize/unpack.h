@@ -14,16 +14,26 @@
 struct unpacked;
 
 /*
- * unpacked_new - uncompress the sections for names and lines of a file that has passed the limits.
- * @file:   borrowed, during the call only.
+ * unpacked_start - begin to uncompress the sections for names and lines of a file that has passed the limits.
+ * @file:   borrowed until unpacked_finish() or unpacked_free().
  * @folder: for the result, in a file that has no name, so that its pages can be evicted; NULL: in memory. Also
  *          in memory if that folder is a memory file system, has little room, or does not support such files.
- * @is_brief: it is freed soon: finding its unused parts does not pay.
- * @ret:    ended with unpacked_free().
+ *          Borrowed like the file.
+ * @is_brief: it is freed soon: finding its unused parts does not pay, and a helper thread may work meanwhile.
+ * @ret:    ended with unpacked_free(); only unpacked_finish() and unpacked_free() may follow.
  * Errors: -ENOTSUP use libdw: nothing is compressed, or the compression or links to other files are
  *         not supported here; -EBADMSG damaged; -E2BIG its sections, which may share bytes, exceed the size
  *         that the file may have; -ENOMEM; those of effort.h.
  */
+int unpacked_start(struct elf_file *file, const char *folder, bool is_brief, struct unpacked **ret);
+
+/*
+ * unpacked_finish - uncompress the rest, once, in the thread and under the limits of unpacked_start().
+ * Errors: -EBADMSG; those of effort.h. Only unpacked_free() may follow an error.
+ */
+int unpacked_finish(struct unpacked *unpacked);
+
+/* unpacked_new - both at once; the file is borrowed during the call only. */
 int unpacked_new(struct elf_file *file, const char *folder, bool is_brief, struct unpacked **ret);
 
 /*

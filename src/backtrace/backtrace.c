@@ -364,6 +364,8 @@ static int name_all(struct look *look)
 		return r;
 	TAKE(look->target);
 	backtrace->names = names;
+	for (size_t i = 0; i < backtrace->n_threads && r >= 0; i++)
+		r = frame_names_start(names, look->options, look->stacks[i].frames, look->stacks[i].n_frames);
 	for (size_t i = 0; i < backtrace->n_threads && r >= 0; i++) {
 		struct backtrace_thread *thread = &backtrace->threads[i];
 

@@ -16,7 +16,11 @@
 #include "src/profile/profile.h"
 #include "symbolize/symbolize.h"
 
+/* Each begun module has a thread of its own; frames beyond hardly name other modules. */
+enum { MAX_STARTED = 4, MAX_START_FRAMES = 512 };
+
 struct frame_names {
+	unsigned n_started, n_start_frames;
 	struct backtrace_session *session;
 	struct target *target;
 	struct generated_code *generated; /* NULL: not opened yet */
@@ -141,6 +145,43 @@ static int look_up(struct symbol_module *symbols, const struct frame *frame, boo
 	int r = show_interpreter ? 0 : symbol_lookup_internal(symbols, frame->native.address, found);
 
 	return r != 0 ? r : symbol_lookup(symbols, frame->native.address, found, SYMBOL_MAX_INLINED);
+}
+
+static int start_frame(struct frame_names *names, const struct frame *frame, bool show_interpreter)
+{
+	struct symbol_module *symbols = NULL;
+	struct symbol found;
+	int r;
+
+	r = session_symbols(names->session, frame->native.module, &symbols);
+	if (r < 0 || !symbols)
+		return r;
+	r = show_interpreter ? 0 : symbol_lookup_internal(symbols, frame->native.address, &found);
+	return r != 0 ? MIN(r, 0) : symbol_start(symbols);
+}
+
+int frame_names_start(struct frame_names *names, const struct backtrace_options *options, const struct frame *frames,
+		      size_t n_frames)
+{
+	const struct module *last = NULL; /* neighbours are often of one module */
+
+	if (options->no_native)
+		return 0;
+	for (size_t i = 0; i < n_frames && names->n_started < MAX_STARTED; i++) {
+		const struct module *module = frames[i].kind == FRAME_NATIVE ? frames[i].native.module : NULL;
+		int r;
+
+		if (!module || module == last)
+			continue;
+		if (names->n_start_frames++ == MAX_START_FRAMES)
+			return 0;
+		r = start_frame(names, &frames[i], options->show_interpreter);
+		if (r == -ENOMEM)
+			return r;
+		last = r > 0 ? module : NULL;
+		names->n_started += r > 0;
+	}
+	return 0;
 }
 
 /* Add a frame for the address and for each function inlined there. */

@@ -14,6 +14,13 @@ void frame_names_free(struct frame_names *names);
 void frame_names_freep(struct frame_names **names);
 
 /*
+ * frame_names_start - begin to read the debug information that names of a stack's frames will need; before
+ * frame_names_put() of all stacks. Errors: -ENOMEM.
+ */
+int frame_names_start(struct frame_names *names, const struct backtrace_options *options, const struct frame *frames,
+		      size_t n_frames);
+
+/*
  * frame_names_put - the displayed frames of one stack.
  * @options: which frames to omit.
  * @locals:  the variables of each frame, borrowed by the result; NULL: none.

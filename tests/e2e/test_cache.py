@@ -51,6 +51,12 @@ class Looks(t.Case):
                 self.assertEqual(0o600, stat.S_IMODE(entry.st_mode))
                 self.assertEqual(os.geteuid(), entry.st_uid)
 
+    def test_python_alone_needs_no_symbols(self):
+        """So that it takes the same time with and without a cache."""
+        with fixture("parked.py") as target:
+            self.assertTrue(self.look(target.pid, "--no-native"))
+            self.assertEqual([], cached())
+
     def test_switched_off(self):
         with fixture("parked.py") as target:
             self.assertTrue(frames(probing("backtrace", target.pid, check=t.OK,

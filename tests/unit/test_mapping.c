@@ -157,6 +157,20 @@ static void a_guard_protects_what_nobody_has_told_of(void **state)
 	munmap((void *)bytes, 2 * page());
 }
 
+static void a_guard_reports_what_another_thread_met(void **state)
+{
+	struct file_guard guard, inner;
+
+	(void)state;
+	file_guard_enter(&guard);
+	file_guard_enter(&inner);
+	file_guard_cut();
+	assert_true(file_guard_leave(&inner));
+	assert_true(file_guard_leave(&guard));
+	file_guard_enter(&guard);
+	assert_false(file_guard_leave(&guard));
+}
+
 /* ---- Other faults still end the process ---- */
 
 static int ending_of(void (*child)(void))
@@ -234,6 +248,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(others_map_meanwhile),
 		cmocka_unit_test(what_a_library_maps_is_adopted),
 		cmocka_unit_test(a_guard_protects_what_nobody_has_told_of),
+		cmocka_unit_test(a_guard_reports_what_another_thread_met),
 		cmocka_unit_test(what_is_not_ours_ends_the_process),
 		cmocka_unit_test(a_handler_of_before_is_called),
 	};

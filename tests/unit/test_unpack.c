@@ -39,6 +39,18 @@ static const char program[] = "#define M(n) int a##n, b##n, c##n, d##n, e##n, f#
 			      "	return outer(argc);\n"
 			      "}\n";
 
+/* The debug information of 65,536 members takes more than a megabyte: enough for a helper thread. */
+static const char large[] = "#define M(q) int a##q, b##q, c##q, d##q, e##q, f##q, g##q, h##q, \\\n"
+			    "	i##q, j##q, k##q, l##q, m##q, n##q, o##q, p##q;\n"
+			    "#define R(T, n) T(n##0) T(n##1) T(n##2) T(n##3) T(n##4) T(n##5) T(n##6) T(n##7) \\\n"
+			    "	T(n##8) T(n##9) T(n##a) T(n##b) T(n##c) T(n##d) T(n##e) T(n##f)\n"
+			    "#define S(n) M(n##0) M(n##1) M(n##2) M(n##3) M(n##4) M(n##5) M(n##6) M(n##7) \\\n"
+			    "	M(n##8) M(n##9) M(n##a) M(n##b) M(n##c) M(n##d) M(n##e) M(n##f)\n"
+			    "#define T(n) R(S, n)\n"
+			    "struct large { T(0) T(1) T(2) T(3) T(4) T(5) T(6) T(7)\n"
+			    "	T(8) T(9) T(a) T(b) T(c) T(d) T(e) T(f) } large;\n"
+			    "#include \"a.c\"\n";
+
 static char folder[] = "/tmp/test_unpack.XXXXXX";
 
 static int run(const char *command)
@@ -49,12 +61,15 @@ static int run(const char *command)
 static int make_files(void **state)
 {
 	(void)state;
-	if (!mkdtemp(folder) || write_in(folder, "a.c", program) < 0)
+	if (!mkdtemp(folder) || write_in(folder, "a.c", program) < 0 || write_in(folder, "large.c", large) < 0)
 		return -1;
 	return run(
 		"cc -O2 -g a.c -o plain && cc -x c++ -O2 -g -gz=zlib a.c -o cxx && objcopy --compress-debug-sections=zlib plain within && "
 		"objcopy --only-keep-debug --compress-debug-sections=zlib plain packed.debug && "
-		"strip -o apart plain && objcopy --add-gnu-debuglink=packed.debug apart");
+		"strip -o apart plain && objcopy --add-gnu-debuglink=packed.debug apart && "
+		"cc -O2 -g large.c -o large && objcopy --compress-debug-sections=zlib large large_within && "
+		"objcopy --only-keep-debug --compress-debug-sections=zlib large large.debug && "
+		"strip -o large_apart large && objcopy --add-gnu-debuglink=large.debug large_apart");
 }
 
 static int remove_files(void **state)
@@ -85,7 +100,8 @@ static void copy_text(const char *from, char *to, size_t n_bytes)
 static void describe(const char *name, struct symbol_search *search, char *to, size_t n_bytes)
 {
 	CLEANUP(symbol_module_freep) struct symbol_module *module = NULL;
-	CLEANUP(elf_file_freep) struct elf_file *plain = open_elf("plain", O_RDONLY);
+	CLEANUP(elf_file_freep)
+	struct elf_file *plain = open_elf(strncmp(name, "large", 5) == 0 ? "large" : "plain", O_RDONLY);
 	struct symbol symbols[SYMBOL_MAX_INLINED];
 	uint64_t start, n;
 	size_t used = 0;
@@ -328,6 +344,129 @@ static void damaged_ones_are_refused(void **state)
 	assert_true(n_refused > 0.9 * (double)size / 3);
 }
 
+/* ---- With a helper thread ---- */
+
+static struct symbol_search *brief_search(void)
+{
+	const struct symbol_search_options options = { .is_brief = true };
+	struct symbol_search *search;
+
+	assert_int_equal(symbol_search_new(&options, &search), 0);
+	return search;
+}
+
+static void the_same_is_told_by_two_threads(void **state)
+{
+	CLEANUP(symbol_search_freep) struct symbol_search *search = brief_search();
+	char plain[8192], within[8192], apart[8192];
+
+	(void)state;
+	describe("large", NULL, plain, sizeof plain);
+	describe("large_within", search, within, sizeof within);
+	describe("large_apart", search, apart, sizeof apart);
+	assert_non_null(strstr(plain, "inner "));
+	assert_non_null(strstr(plain, "a.c:9\n"));
+	assert_string_equal(plain, within);
+	assert_string_equal(plain, apart);
+}
+
+/* Compare with zlib's result of each section, byte for byte. */
+static void each_section_is_whole(void **state)
+{
+	CLEANUP(elf_file_freep) struct elf_file *packed = open_elf("large.debug", O_RDONLY);
+	CLEANUP(elf_file_freep) struct elf_file *plain = open_elf("large", O_RDONLY);
+	CLEANUP(unpacked_freep) struct unpacked *unpacked = NULL;
+	Elf *from = elf_file_elf(plain), *elf;
+	size_t names, plain_names, n_compared = 0;
+	Elf_Scn *section = NULL;
+
+	(void)state;
+	assert_int_equal(unpacked_start(packed, NULL, true, &unpacked), 0);
+	assert_int_equal(unpacked_finish(unpacked), 0);
+	elf = dwarf_getelf(unpacked_dwarf(unpacked));
+	assert_int_equal(elf_getshdrstrndx(elf, &names), 0);
+	assert_int_equal(elf_getshdrstrndx(from, &plain_names), 0);
+	while ((section = elf_nextscn(elf, section)) != NULL) {
+		Elf_Scn *other = NULL;
+		GElf_Shdr header, other_header;
+
+		assert_non_null(gelf_getshdr(section, &header));
+		while ((other = elf_nextscn(from, other)) != NULL) {
+			const char *name = elf_strptr(elf, names, header.sh_name);
+
+			assert_non_null(gelf_getshdr(other, &other_header));
+			if (strncmp(name, ".debug_", 7) != 0 ||
+			    strcmp(name, elf_strptr(from, plain_names, other_header.sh_name)) != 0)
+				continue;
+			assert_int_equal(header.sh_size, other_header.sh_size);
+			assert_memory_equal(elf_rawdata(section, NULL)->d_buf, elf_rawdata(other, NULL)->d_buf,
+					    header.sh_size);
+			n_compared++;
+		}
+	}
+	assert_true(n_compared >= 4);
+}
+
+static void what_is_begun_may_end_at_any_time(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		CLEANUP(elf_file_freep) struct elf_file *file = open_elf("large_within", O_RDONLY);
+		CLEANUP(unpacked_freep) struct unpacked *unpacked = NULL;
+
+		assert_int_equal(unpacked_start(file, NULL, true, &unpacked), 0);
+		usleep((useconds_t)i * 100);
+	}
+}
+
+static void damage_that_the_helper_meets_is_told(void **state)
+{
+	CLEANUP(elf_file_freep) struct elf_file *file = NULL;
+	CLEANUP(unpacked_freep) struct unpacked *unpacked = NULL;
+	CLEANUP(closep) int fd = -1;
+	uint64_t offset = 0, size = 0;
+	char path[64];
+	uint8_t byte;
+
+	(void)state;
+	find_section("large_within", ".debug_info", &offset, &size);
+	assert_int_equal(run("cp large_within damaged"), 0);
+	snprintf(path, sizeof path, "%s/damaged", folder);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_int_equal(pread(fd, &byte, 1, (off_t)(offset + size - 1)), 1); /* of the checksum */
+	byte ^= 0x55;
+	assert_int_equal(pwrite(fd, &byte, 1, (off_t)(offset + size - 1)), 1);
+	file = open_elf("damaged", O_RDONLY);
+	assert_int_equal(unpacked_start(file, NULL, true, &unpacked), 0);
+	assert_int_equal(unpacked_finish(unpacked), -EBADMSG);
+}
+
+static void a_module_is_begun_once(void **state)
+{
+	CLEANUP(symbol_search_freep) struct symbol_search *search = brief_search();
+	CLEANUP(symbol_module_freep) struct symbol_module *module = NULL, *lasting = NULL, *plain = NULL;
+	struct symbol symbols[SYMBOL_MAX_INLINED];
+	struct symbol_sources sources;
+	char path[64];
+
+	(void)state;
+	snprintf(path, sizeof path, "%s/large_apart", folder);
+	assert_int_equal(symbol_module_open(path, -1, &module), 0);
+	assert_int_equal(symbol_module_set_search(module, search, NULL), 0);
+	assert_int_equal(symbol_start(module), 1);
+	assert_int_equal(symbol_start(module), 0);
+	assert_true(symbol_lookup(module, 0x1100, symbols, N_ELEMENTS(symbols)) >= 1);
+	symbol_module_sources(module, &sources);
+	assert_true(sources.has_lines && sources.n_unpacked_bytes > 1 << 20);
+	assert_int_equal(symbol_start(module), 0);
+	assert_int_equal(symbol_module_open(path, -1, &lasting), 0);
+	assert_int_equal(symbol_start(lasting), 0);
+	snprintf(path, sizeof path, "%s/large", folder);
+	assert_int_equal(symbol_module_open(path, -1, &plain), 0);
+	assert_int_equal(symbol_module_set_search(plain, search, NULL), 0);
+	assert_int_equal(symbol_start(plain), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -338,6 +477,11 @@ int main(void)
 		cmocka_unit_test(types_of_c_are_given_back),
 		cmocka_unit_test(what_is_not_packed_is_libdws),
 		cmocka_unit_test(damaged_ones_are_refused),
+		cmocka_unit_test(the_same_is_told_by_two_threads),
+		cmocka_unit_test(each_section_is_whole),
+		cmocka_unit_test(what_is_begun_may_end_at_any_time),
+		cmocka_unit_test(damage_that_the_helper_meets_is_told),
+		cmocka_unit_test(a_module_is_begun_once),
 	};
 
 	return cmocka_run_group_tests(tests, make_files, remove_files);
