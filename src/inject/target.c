@@ -180,8 +180,11 @@ static int find_functions(struct inject_target *target, char *why)
 			continue;
 		find_in(target, elf, mapping->bias);
 		if (is_library(module, "libc")) {
-			target->code_start = mapping->start;
-			target->code_end = mapping->end;
+			/* Several in a row where a program has changed some of it, as Open MPI does. */
+			if (!target->code_start)
+				target->code_start = target->code_end = mapping->start;
+			if (mapping->start == target->code_end)
+				target->code_end = mapping->end;
 		}
 	}
 	if (!target->code_start)

@@ -63,6 +63,31 @@ class Inject(InjectCase):
             self.assertEqual(("20\n", ""), (lambda done: (done.stdout, done.stderr))(p.probing("eval", target.pid, "x", check=p.OK)))
 
 
+# As Open MPI does: it writes into functions of libc, whose code is several mappings from then on.
+PATCHED = """
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+with open("/proc/self/maps") as maps:
+    start, end = next([int(part, 16) for part in line.split()[0].split("-")] for line in maps if "r-xp" in line and "/libc.so" in line)
+page = start + (end - start) // 2 & ~4095
+def protect(how):
+    assert libc.mprotect(ctypes.c_void_p(page), ctypes.c_size_t(4096), how) == 0
+protect(7)
+ctypes.memmove(page, page, 1)
+protect(5)
+with open("/proc/self/maps") as maps:
+    assert len([line for line in maps if "r-xp" in line and "/libc.so" in line]) == 3
+"""
+
+
+class Patched(unittest.TestCase):
+    def test_code_of_libc_that_the_program_has_changed(self):
+        need_injection()
+        with p.target([p.DEBIAN_PYTHON, "-c", PATCHED + SLEEPS]) as target:
+            p.probing("inject", target.pid, check=p.OK)
+            self.assertEqual("42\n", p.probing("eval", target.pid, "answer + 1", check=p.OK).stdout)
+
+
 class Eval(unittest.TestCase):
     def setUp(self):
         need_injection()
