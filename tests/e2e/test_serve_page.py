@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The page of probing serve in Chromium: each view on a recording and on a process, by keys, in both themes, narrow and wide."""
+"""The page of probing serve in Chromium and Firefox: each view on a recording and on a process, by keys, in both themes, narrow and wide."""
 import contextlib
 import http.client
 import json
@@ -17,6 +17,7 @@ from test_serve import Answer, serving
 sys.path.insert(0, os.path.join(t.ROOT, "tests", "browser"))
 import axe  # noqa: E402
 import devtools  # noqa: E402
+import marionette  # noqa: E402
 
 TOKEN = "a token of the test"
 MARKUP = "<img src=x onerror=alert(1)>"
@@ -59,16 +60,18 @@ train()
 LINK = "[...document.querySelectorAll('nav a')].find(one => one.textContent === %r)"
 
 
-class Page(t.Case):
-    """One program, two recordings of it, one server and one page for all tests."""
+class Training(t.Case):
+    """One program, two recordings of it, one server and one page for all tests of a browser."""
     NIGHTLY_FOR_USERS = True  # a browser draws alike for all
+
+    name = finder = None
 
     @classmethod
     def setUpClass(cls):
         t.need_perf()
-        cls.browser = devtools.find_browser()
+        cls.browser = cls.finder()
         if cls.browser is None:
-            cls.skipTest(cls, "there is no Chromium here")
+            cls.skipTest(cls, "there is no %s here" % cls.name)
         if not os.path.exists(LIBRARY):
             cls.skipTest(cls, "built without the agent")
         with contextlib.ExitStack() as stack:
@@ -86,10 +89,7 @@ class Page(t.Case):
             for name, mode in (("train.db", "wall"), (MARKUP + ".db", "cpu")):
                 probing("record", "--pid", cls.pid, "-d", "3", "-F", "199", "--mode", mode, "--metrics=200ms", "-o", name, check=t.OK)
             cls.server, cls.link = stack.enter_context(serving("train.db", MARKUP + ".db", cls.pid, *cls.options()))
-            cls.page = stack.enter_context(devtools.opened(cls.browser))
-            cls.page.prefer(color_scheme="light", reduced_motion="reduce")
-            cls.page.resize(1280)
-            cls.page.send("Page.navigate", url=cls.link)
+            cls.page = stack.enter_context(cls.open_page())
             cls.page.until("document.querySelectorAll('#target option').length === 3")
             cls.addClassCleanup(stack.pop_all().close)
 
@@ -112,7 +112,6 @@ class Page(t.Case):
                     os.environ[name] = value
 
     def go(self, **state):
-        self.page.errors.clear()
         self.page.run("location.hash = %s" % json.dumps("#" + urllib.parse.urlencode(state)))
 
     def text(self, selector):
@@ -128,6 +127,47 @@ class Page(t.Case):
         self.assertEqual([], self.page.errors)
         self.assertEqual(0, self.page.run("document.querySelectorAll('img').length"))
         super().tearDown()
+
+    def write(self, text):
+        """In place of what the editor has."""
+        self.page.run("document.getElementById('sql').focus(); document.getElementById('sql').select()")
+        self.page.type(text)
+        self.page.press("Escape")
+
+    def run_sql(self, text):
+        self.write(text)
+        self.page.press("Enter", modifiers=devtools.CONTROL)
+        self.page.until("document.getElementById('note').textContent && document.getElementById('note').textContent !== 'Running.'")
+        return self.text("#note")[0]
+
+    def check_access(self, script, targets):
+        """Each view of the targets: axe-core finds nothing, and nothing is wider than the window."""
+        for target in targets:
+            self.go(view="overview", target=target)
+            self.page.until("document.getElementById('target').value === %s" % json.dumps(target))
+            for name in self.page.run("[...document.querySelectorAll('nav li:not([hidden]) a')].map(one => one.textContent)"):
+                with self.subTest(target=target, view=name):
+                    self.page.click(LINK % name)
+                    self.page.settle()
+                    self.assertEqual([], axe.violations(self.page, script))
+                    self.assertLessEqual(self.page.run("document.documentElement.scrollWidth - innerWidth"), 0)
+
+
+class Page(Training):
+    name, finder = "Chromium", staticmethod(devtools.find_browser)
+
+    @classmethod
+    @contextlib.contextmanager
+    def open_page(cls):
+        with devtools.opened(cls.browser) as page:
+            page.prefer(color_scheme="light", reduced_motion="reduce")
+            page.resize(1280)
+            page.send("Page.navigate", url=cls.link)
+            yield page
+
+    def go(self, **state):
+        self.page.errors.clear()
+        super().go(**state)
 
     # ---- Overview ----
 
@@ -161,18 +201,6 @@ class Page(t.Case):
         self.page.until("document.querySelector('nav a[aria-current]').textContent === 'Overview'")
 
     # ---- Tables ----
-
-    def write(self, text):
-        """In place of what the editor has."""
-        self.page.run("document.getElementById('sql').focus(); document.getElementById('sql').select()")
-        self.page.type(text)
-        self.page.press("Escape")
-
-    def run_sql(self, text):
-        self.write(text)
-        self.page.press("Enter", modifiers=devtools.CONTROL)
-        self.page.until("document.getElementById('note').textContent && document.getElementById('note').textContent !== 'Running.'")
-        return self.text("#note")[0]
 
     def test_sql_by_keyboard_alone(self):
         self.go(view="tables", target="train.db")
@@ -348,18 +376,92 @@ class Page(t.Case):
         for scheme, width in (("light", 800), ("dark", 2560)):
             self.page.prefer(color_scheme=scheme, reduced_motion="reduce")
             self.page.resize(width)
-            for target in ("train.db", self.pid):
-                self.go(view="overview", target=target)
-                self.page.until("document.getElementById('target').value === %s" % json.dumps(target))
-                views = self.page.run("[...document.querySelectorAll('nav li:not([hidden]) a')].map(one => one.textContent)")
-                for name in views:
-                    with self.subTest(scheme=scheme, target=target, view=name):
-                        self.page.click(LINK % name)
-                        self.page.settle()
-                        self.assertEqual([], axe.violations(self.page, script))
-                        self.assertLessEqual(self.page.run("document.documentElement.scrollWidth - innerWidth"), 0)
+            with self.subTest(scheme=scheme):
+                self.check_access(script, ("train.db", self.pid))
         self.page.resize(1280)
         self.page.prefer(color_scheme="light", reduced_motion="reduce")
+
+
+class PageInFirefox(Training):
+    """The views, as far as a browser may differ: modules, keys, canvas, frames, layout."""
+
+    name, finder = "Firefox", staticmethod(marionette.find_browser)
+
+    @classmethod
+    def setUpClass(cls):
+        if not os.environ.get("PROBING_NIGHTLY"):
+            cls.skipTest(cls, "takes a minute: scripts/test --nightly runs it")
+        super().setUpClass()
+
+    @classmethod
+    @contextlib.contextmanager
+    def open_page(cls):
+        with marionette.opened(cls.browser) as page:
+            page.resize(1280)
+            page.open_url(cls.link)
+            yield page
+
+    def test_overview(self):
+        self.go(view="overview", target="train.db")
+        self.await_text(".overview h3.name", "train.db")
+        self.assertIn("CPU", self.text(".tile dt"))
+        self.go(view="overview", target=self.pid)
+        self.await_text(".tile dt", "CPU")  # of a second reading
+
+    def test_tables_by_keyboard(self):
+        self.go(view="tables", target="train.db")
+        self.await_text(".catalogue summary", "hot_function")
+        self.page.run("document.getElementById('sql').focus(); document.getElementById('sql').select()")
+        self.page.type("SELECT name FROM hot_f")
+        self.page.until("!document.getElementById('suggestions').hidden")
+        self.page.press("Tab")
+        self.assertEqual("SELECT name FROM hot_function", self.page.run("document.getElementById('sql').value"))
+        self.assertIn("1 row", self.run_sql("SELECT '%s' AS markup, 7 AS n" % MARKUP))
+        self.assertEqual([MARKUP, "7"], self.text(".result td"))
+        self.run_sql("SELECT 'a' AS name, 3 AS n UNION SELECT 'b', 5")
+        self.page.click("[...document.querySelectorAll('#query button')].find(one => one.textContent === 'Chart')")
+        self.page.until("!!document.querySelector('.bars')")
+        self.assertEqual(["3", "5"], self.text(".bars .value"))
+
+    def test_timeline(self):
+        """Something is drawn, and zoom by a key changes the range of the address."""
+        self.go(view="timeline", target="train.db")
+        self.page.until("document.querySelectorAll('.timeline .names button').length > 0")
+        self.page.until("(canvas => new Set(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data).size > 8)"
+                        "(document.querySelector('.timeline canvas'))")
+        self.page.run("document.querySelector('.timeline canvas').focus()")
+        self.page.press("+", "+", "+")
+        self.page.until("location.hash.includes('since=')")
+
+    def test_flame_graph(self):
+        self.go(view="flame", target="train.db")
+        self.page.until("!!document.querySelector('.flame iframe:not(.loading)') && document.getElementById('graph-note').textContent === ''")
+
+    def test_backtrace(self):
+        self.go(view="backtrace", target=self.pid)
+        self.await_text("#stack .call.python", "train train.py:")
+        self.page.click("[...document.querySelectorAll('.backtrace button')].find(one => one.textContent === 'Merged')")
+        self.page.until("document.getElementById('stack').className === 'tree'")
+
+    def test_compare(self):
+        self.go(view="compare", target="train.db", base="slow")
+        self.await_text(".changes td", "checkpoint")
+        self.page.until("!!document.querySelector('.compare iframe:not(.loading)')")
+
+    def test_console(self):
+        self.go(view="console", target=self.pid)
+        self.page.until("!!document.getElementById('code')")
+        self.page.run("document.getElementById('code').focus()")
+        self.page.type("40 + 2")
+        self.page.press("Enter", modifiers=devtools.CONTROL)
+        self.page.until("[...document.querySelectorAll('#console-output pre')].some(one => one.textContent === '42')")
+
+    def test_everybody_can_use_it(self):
+        script = axe.source()
+        for width, target in ((2560, "train.db"), (800, self.pid)):
+            self.page.resize(width)
+            self.check_access(script, (target,))
+        self.page.resize(1280)
 
 
 class Ranks(t.Case):
