@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "src/cli/cli.h"
 #include "src/sql/sql.h"
 
 enum { FIRST_KEY = 0xa00 };
@@ -131,6 +132,9 @@ int aliases_init(const char *verb, const struct argp *argp, struct aliased *ret)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
 		aliased.options[i] = argp->options[i];
+	for (size_t i = 0; i < n; i++)
+		if (aliased.options[i].flags & OPTION_FILTER)
+			aliased.options[i].flags |= OPTION_HIDDEN;
 	for (const struct alias *alias = aliases; alias->verb; alias++) {
 		char *name = is_of(alias, verb) ? long_name(alias) : NULL;
 
@@ -312,22 +316,52 @@ static void put_means(const struct alias *alias, FILE *out)
 		fputs(" (always on)", out);
 }
 
-char *aliases_help(const struct aliased *self)
+/* "Filters: --since, --until", explained elsewhere once for all verbs. */
+static size_t put_filters(const struct argp_option *options, FILE *out)
+{
+	size_t n_filters = 0;
+
+	for (size_t i = 0, n = count_options(options); i < n; i++)
+		if ((options[i].flags & OPTION_FILTER) && !(options[i].flags & OPTION_ALIAS))
+			fprintf(out, "%s--%s", n_filters++ > 0 ? ", " : "Filters: ", options[i].name);
+	if (n_filters > 0)
+		fputs("; probing help filters explains them.", out);
+	return n_filters;
+}
+
+static char *help_of(const struct aliased *self, bool with_filters)
 {
 	CLEANUP(freep) char *text = NULL;
-	size_t n_bytes, n = 0;
+	size_t n_bytes, n = 0, n_filters = 0;
 	FILE *out = open_memstream(&text, &n_bytes);
 
 	if (!out)
 		return NULL;
+	if (with_filters)
+		n_filters = put_filters(self->argp->options, out);
 	for (const struct alias *alias = aliases; alias->verb; alias++) {
 		if (!is_of(alias, self->verb))
 			continue;
-		fprintf(out, "%s%s", n++ > 0 ? ", " : "Options of other tools: ", alias->typed);
+		fprintf(out, "%s%s",
+			n++ > 0         ? ", "
+			: n_filters > 0 ? "\n\nOptions of other tools: "
+					: "Options of other tools: ",
+			alias->typed);
 		put_means(alias, out);
 	}
-	fputs(".", out);
-	if (fclose(out) != 0 || n == 0)
+	if (n > 0)
+		fputs(".", out);
+	if (fclose(out) != 0 || n + n_filters == 0)
 		return NULL;
 	return TAKE(text);
+}
+
+char *aliases_help(const struct aliased *self)
+{
+	return help_of(self, false);
+}
+
+char *aliases_help_with_filters(const struct aliased *self)
+{
+	return help_of(self, true);
 }

@@ -33,7 +33,8 @@ struct aliased {
  * aliases_parse - for an argp with these options: pass the option behind an alias to the verb's parser.
  * aliases_suggest - the name, without dashes, of the option that the first mistyped one of the words is near to; @typed gets
  *	the mistyped word. @common: options of all verbs, which are none. @in_order: options end at the first other word. NULL: there is none. Borrowed.
- * aliases_help - a paragraph for --help, freed by argp; NULL: the verb has none, or no memory.
+ * aliases_help - a paragraph for the manual, freed by the caller; NULL: the verb has none, or no memory.
+ * aliases_help_with_filters - the same for --help, behind one with the names of OPTION_FILTER; freed by argp.
  */
 int aliases_init(const char *verb, const struct argp *argp, struct aliased *ret);
 void aliases_done(struct aliased *self);
@@ -41,6 +42,7 @@ error_t aliases_parse(const struct aliased *self, int key, char *argument, struc
 const char *aliases_suggest(const struct aliased *self, const struct argp_option *common, char *const *words,
 			    int n_words, bool in_order, const char **typed);
 char *aliases_help(const struct aliased *self);
+char *aliases_help_with_filters(const struct aliased *self);
 
 /* The name of ours for a format that others call otherwise ("raw", "flamegraph"); the same name where they do not. */
 const char *aliases_format(const char *name);

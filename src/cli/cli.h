@@ -47,6 +47,7 @@ struct verb {
 	const char *aliases;             /* space separated; NULL none */
 	const char *summary;             /* one line for the list of verbs */
 	const struct argp *argp;         /* its options and their help: what cli_parse() gets */
+	bool pages;                      /* prints text for people: long text goes through the pager (pager.h) */
 	const char *target;              /* the option before a process' id, "--pid"; NULL: it is an argument */
 	const struct verb *const *below; /* its own verbs, which its first argument names; ends with NULL; NULL: none */
 	/* argv[0] is "probing <verb>"; returns an exit status. */
@@ -58,6 +59,9 @@ const struct verb *verb_find(const char *name);
 
 /* The verbs near a mistyped one, "flamegraph or report"; "" none. */
 void verb_suggest(const char *typed, char *to, size_t n_bytes);
+
+/* Print the options that choose samples: "probing help filters". */
+void cli_help_filters(void);
 
 /* The list of verbs and exit statuses: the output of "probing --help". */
 void cli_help(FILE *out);
@@ -102,6 +106,18 @@ void cli_parse_list(struct argp_state *state, const char *list, const char *what
 /* The recording of a verb that takes one: a second is a usage error. */
 void cli_parse_recording(struct argp_state *state, const char *path, const char **recording);
 
+/* A flag of options that "probing help filters" explains: the help of their verbs only lists their names. argp ignores it. */
+enum { OPTION_FILTER = 0x1000 };
+
+/* The options of all verbs, ended with an empty row: for the suggestions and the manual. */
+extern const struct argp_option cli_common_options[];
+
+/* Help, or a list to read, follows on standard output: fit it to the terminal, and start the pager. */
+void cli_begin_help(void);
+
+/* --color and --no-pager before the verb: the words that are left; a wrong one ends the process with a usage error. */
+int cli_take_common(int argc, char **argv);
+
 /* For an argp with its own help filter, which passes unchanged texts to it. */
 char *cli_help_filter(int key, const char *text, void *input);
 
@@ -120,10 +136,16 @@ int cli_fail_lines(int status, const char *lines);
 /* The exit status that fits a negative errno. */
 int cli_status(int error);
 
-/* Columns of the terminal at fd; if it is none, the value of COLUMNS, else 0: no limit. */
+/* The value of COLUMNS; else the columns of the terminal at fd; 0: no limit. */
 unsigned cli_columns(int fd);
-/* Whether to colour output to fd: a terminal and no NO_COLOR. */
+
+/* Of --color: auto is what the environment says (NO_COLOR, CLICOLOR_FORCE), else whether fd is a terminal with colours. */
+enum cli_colour_choice { COLOUR_AUTO, COLOUR_ALWAYS, COLOUR_NEVER };
+void cli_choose_colour(enum cli_colour_choice wanted);
 bool cli_colour(int fd);
+
+/* Standard output is about to become a pipe to a pager: the two functions above go on to answer for its terminal. */
+void cli_keep_terminal(void);
 
 /*
  * cli_open_recording - store_open_reader with a message on failure.

@@ -9,7 +9,7 @@
 
 #include "base/util.h"
 
-static const struct argp_option help_row = { "help", 'h', NULL, 0, "Show the help", 0 };
+enum { MAX_COMMON = 8 }; /* of cli_common_options */
 
 static bool is_end(const struct argp_option *row)
 {
@@ -54,7 +54,7 @@ int described_init(const struct verb *verb, struct described *ret)
 
 	while (rows && !is_end(&rows[n]))
 		n++;
-	self.options = calloc(n + 1, sizeof *self.options);
+	self.options = calloc(n + MAX_COMMON, sizeof *self.options);
 	if (!self.options)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
@@ -67,7 +67,9 @@ int described_init(const struct verb *verb, struct described *ret)
 		else
 			add(&self, &rows[i]);
 	}
-	add(&self, &help_row);
+	for (size_t i = 0; !is_end(&cli_common_options[i]); i++)
+		if (!(cli_common_options[i].flags & OPTION_HIDDEN) && (i == 0 || verb->pages))
+			add(&self, &cli_common_options[i]);
 	qsort(self.options, self.n, sizeof *self.options, compare);
 	*ret = self;
 	return 0;

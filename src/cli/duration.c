@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,4 +61,20 @@ int duration_parse(const char *text, double *ret)
 		return -EINVAL;
 	*ret = seconds;
 	return 0;
+}
+
+void duration_format_left(uint64_t elapsed_ns, uint64_t n_done, uint64_t n_all, char to[DURATION_LEFT_BYTES])
+{
+	double left_s;
+
+	to[0] = '\0';
+	if (elapsed_ns < UINT64_C(2000000000) || n_done == 0 || n_all <= n_done)
+		return;
+	left_s = (double)elapsed_ns / 1e9 / (double)n_done * (double)(n_all - n_done);
+	if (left_s < 90)
+		snprintf(to, DURATION_LEFT_BYTES, ", %.0f s left", left_s);
+	else if (left_s < 90 * 60)
+		snprintf(to, DURATION_LEFT_BYTES, ", %.0f min left", left_s / 60);
+	else
+		snprintf(to, DURATION_LEFT_BYTES, ", %.0f h left", MIN(left_s / 3600, 9999.0));
 }

@@ -35,8 +35,11 @@ void cli_help(FILE *out)
 	fputs("\n"
 	      "A PID or a recording may come first: probing 4242 backtrace,\n"
 	      "probing 4242 'SELECT ...', probing -t train.db report.\n"
-	      "probing help VERB explains a verb, probing --version prints the version.\n"
-	      "Data goes to stdout, messages to stderr. NO_COLOR=1 turns colours off.\n"
+	      "probing help VERB explains a verb, probing help filters the options that choose\n"
+	      "samples, probing --version prints the version.\n"
+	      "Data goes to stdout, messages to stderr. On a terminal, long text goes through\n"
+	      "PROBING_PAGER, PAGER or less (--no-pager: directly), and --color=auto|always|never,\n"
+	      "NO_COLOR or CLICOLOR_FORCE choose colours.\n"
 	      "\n"
 	      "Exit status:\n",
 	      out);

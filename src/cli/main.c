@@ -117,11 +117,13 @@ int main(int argc, char **argv)
 	size_limit_as_error();
 	if (atexit(flush_stdout) != 0)
 		return cli_fail(EXIT_FAILED, "not enough memory");
+	argc = cli_take_common(argc, argv);
 	if (argc < 2) {
 		cli_help(stderr);
 		return EXIT_USAGE;
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+		cli_begin_help();
 		cli_help(stdout);
 		return EXIT_OK;
 	}

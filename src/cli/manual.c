@@ -230,8 +230,12 @@ static void write_overview(FILE *out)
 		fprintf(out, ".TP\n%d\n", cli_exit_statuses[i].status);
 		put_text(cli_exit_statuses[i].meaning, out);
 	}
-	fputs(".SH ENVIRONMENT\n.TP\nNO_COLOR\n", out);
-	put_text("Print without colours.", out);
+	fputs(".SH ENVIRONMENT\n.TP\nNO_COLOR, CLICOLOR_FORCE\n", out);
+	put_text("Print without colours; with colours, also into a pipe. NO_COLOR wins, and --color before both.", out);
+	fputs(".TP\nCOLUMNS\n", out);
+	put_text("Width of tables, reports and help, in place of the terminal's.", out);
+	fputs(".TP\nPROBING_PAGER, PAGER\n", out);
+	put_text("Command that shows long text on a terminal. Empty or cat: none. Default: less, with LESS=FRX.", out);
 	fputs(".TP\nPROBING_DATA_DIR\n", out);
 	put_text("Folder of probing.db, where no recording is named.", out);
 	fputs(".TP\nPROBING_LOGLEVEL\n", out);

@@ -15,6 +15,7 @@
 
 #include "base/util.h"
 #include "src/cli/cli.h"
+#include "src/cli/pager.h"
 
 enum {
 	BUFFER_BYTES = 128 << 10, /* size of a write: larger ones are not cheaper, and exceed the processor's cache */
@@ -35,6 +36,8 @@ static ssize_t write_all(void *cookie, const char *bytes, size_t n)
 {
 	struct output *output = cookie;
 
+	if (output->fd == STDOUT_FILENO)
+		pager_start();
 	for (size_t done = 0; done < n;) {
 		ssize_t written = write(output->fd, bytes + done, n - done);
 

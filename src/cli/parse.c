@@ -9,20 +9,66 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "base/glob_list.h"
+#include "base/util.h"
 #include "src/cli/aliases.h"
 #include "src/cli/cli.h"
 #include "src/cli/duration.h"
+#include "src/cli/pager.h"
 
-enum { OPTION_USAGE = 0x100, MAX_ID = 1 << 22 }; /* proc_sys_kernel(5), pid_max */
+enum {
+	OPTION_USAGE = 0x100,
+	OPTION_COLOUR,
+	OPTION_NO_PAGER,
+	MAX_ID = 1 << 22, /* proc_sys_kernel(5), pid_max */
+	/* Of help: its examples must not wrap, and lines beyond that are hard to read. */
+	MIN_HELP_COLUMNS = 79,
+	MAX_HELP_COLUMNS = 110,
+};
 
-static const struct argp_option common_options[] = {
+const struct argp_option cli_common_options[] = {
 	{ "help", 'h', NULL, 0, "Show this help", -1 },
+	{ "color", OPTION_COLOUR, "WHEN", 0, "Use colours: auto, always or never (default: auto)", -1 },
+	{ "colour", OPTION_COLOUR, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, -1 },
+	{ "no-pager", OPTION_NO_PAGER, NULL, 0, "Print without the pager", -1 },
 	{ "usage", OPTION_USAGE, NULL, OPTION_HIDDEN, NULL, -1 },
 	{ 0 },
 };
+/* The same of a verb whose output no pager shows. */
+static const struct argp_option common_unpaged_options[] = {
+	{ "help", 'h', NULL, 0, "Show this help", -1 },
+	{ "color", OPTION_COLOUR, "WHEN", OPTION_HIDDEN, NULL, -1 },
+	{ "colour", OPTION_COLOUR, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, -1 },
+	{ "no-pager", OPTION_NO_PAGER, NULL, OPTION_HIDDEN, NULL, -1 },
+	{ "usage", OPTION_USAGE, NULL, OPTION_HIDDEN, NULL, -1 },
+	{ 0 },
+};
+
+static const char *const colour_words[] = {
+	[COLOUR_AUTO] = "auto", [COLOUR_ALWAYS] = "always", [COLOUR_NEVER] = "never"
+};
+
+/* Let argp wrap help at the width of the terminal; a user's own ARGP_HELP_FMT wins. Source: glibc 2.36, argp-help.c. */
+static void fit_help(void)
+{
+	unsigned columns = cli_columns(STDOUT_FILENO);
+	char format[32];
+
+	if (columns == 0)
+		return;
+	snprintf(format, sizeof format, "rmargin=%u", MIN(MAX(columns - 1, MIN_HELP_COLUMNS), MAX_HELP_COLUMNS));
+	setenv("ARGP_HELP_FMT", format, 0);
+}
+
+void cli_begin_help(void)
+{
+	fit_help();
+	pager_allow();
+	pager_start();
+}
 
 /* argp's error messages contain arguments, which may be foreign file names: escape them. */
 static ssize_t write_mistake(void *cookie, const char *bytes, size_t n)
@@ -52,10 +98,16 @@ static void spell_mistakes(struct argp_state *state)
 
 static error_t parse_common(int key, char *argument, struct argp_state *state)
 {
-	(void)argument;
 	switch (key) {
 	case 'h':
+		cli_begin_help();
 		argp_state_help(state, state->out_stream, ARGP_HELP_STD_HELP);
+		return 0;
+	case OPTION_COLOUR:
+		cli_choose_colour(cli_parse_word(state, argument, "--color", colour_words, N_ELEMENTS(colour_words)));
+		return 0;
+	case OPTION_NO_PAGER:
+		pager_forbid();
 		return 0;
 	case ARGP_KEY_INIT:
 		spell_mistakes(state);
@@ -66,6 +118,7 @@ static error_t parse_common(int key, char *argument, struct argp_state *state)
 		state->err_stream = stderr;
 		return 0;
 	case OPTION_USAGE:
+		fit_help();
 		argp_state_help(state, state->out_stream, ARGP_HELP_USAGE | ARGP_HELP_EXIT_OK);
 		return 0;
 	default:
@@ -73,7 +126,8 @@ static error_t parse_common(int key, char *argument, struct argp_state *state)
 	}
 }
 
-static const struct argp common = { .options = common_options, .parser = parse_common };
+static const struct argp common = { .options = cli_common_options, .parser = parse_common };
+static const struct argp common_unpaged = { .options = common_unpaged_options, .parser = parse_common };
 
 /* State of the parsed verb; a process has one command line. */
 static struct aliased aliased;
@@ -88,13 +142,14 @@ char *cli_help_filter(int key, const char *text, void *input)
 {
 	(void)input;
 	if (key == ARGP_KEY_HELP_EXTRA)
-		return aliases_help(&aliased);
+		return aliased.argp ? aliases_help_with_filters(&aliased) : NULL;
 	return key == ARGP_KEY_HELP_DUP_ARGS_NOTE ? NULL : (char *)text;
 }
 
 void cli_parse(const struct argp *argp, int argc, char **argv, unsigned flags, void *input)
 {
-	const struct argp_child children[] = { { &common, 0, NULL, 0 }, { 0 } };
+	const struct verb *verb = verb_find(strchr(argv[0], ' ') + 1);
+	const struct argp_child children[] = { { verb && verb->pages ? &common : &common_unpaged, 0, NULL, 0 }, { 0 } };
 	struct argp whole = *argp;
 	const char *near, *typed;
 	error_t error;
@@ -102,7 +157,7 @@ void cli_parse(const struct argp *argp, int argc, char **argv, unsigned flags, v
 	assert(!argp->children);
 	if (aliases_init(strchr(argv[0], ' ') + 1, argp, &aliased) < 0)
 		exit(cli_fail(EXIT_FAILED, "the arguments cannot be read: not enough memory"));
-	near = aliases_suggest(&aliased, common_options, argv + 1, argc - 1, flags & ARGP_IN_ORDER, &typed);
+	near = aliases_suggest(&aliased, cli_common_options, argv + 1, argc - 1, flags & ARGP_IN_ORDER, &typed);
 	if (near)
 		exit(cli_fail(EXIT_USAGE, "there is no option %.*s; did you mean --%s?", (int)strcspn(typed, "="),
 			      typed, near));
@@ -114,8 +169,39 @@ void cli_parse(const struct argp *argp, int argc, char **argv, unsigned flags, v
 	argp_err_exit_status = EXIT_USAGE;
 	error = argp_parse(&whole, argc, argv, flags | ARGP_NO_HELP, NULL, input);
 	aliases_done(&aliased);
+	if (verb && verb->pages)
+		pager_allow();
 	if (error != 0) /* out of memory only: usage errors have ended the process */
 		exit(cli_fail(EXIT_FAILED, "the arguments cannot be read: not enough memory"));
+}
+
+int cli_take_common(int argc, char **argv)
+{
+	static const char *const names[] = { "--color", "--colour" };
+	int n = 1;
+
+	for (; n < argc; n++) {
+		const char *word = argv[n], *value = strchr(word, '=');
+		size_t n_name = strcspn(word, "="), which = 0;
+
+		if (strcmp(word, "--no-pager") == 0) {
+			pager_forbid();
+			continue;
+		}
+		if (strncmp(word, names[0], n_name) != 0 && strncmp(word, names[1], n_name) != 0)
+			break;
+		if (n_name < strlen(names[0]))
+			break;
+		value = value ? value + 1 : n + 1 < argc ? argv[++n] : "";
+		while (which < N_ELEMENTS(colour_words) && strcmp(value, colour_words[which]) != 0)
+			which++;
+		if (which == N_ELEMENTS(colour_words))
+			exit(cli_fail(EXIT_USAGE, "--color must be auto, always or never, not %s", value));
+		cli_choose_colour((enum cli_colour_choice)which);
+	}
+	for (int i = n; i <= argc; i++)
+		argv[i - n + 1] = argv[i];
+	return argc - n + 1;
 }
 
 double cli_parse_number(struct argp_state *state, const char *text, const char *what, double low, double high)

@@ -177,5 +177,6 @@ const struct verb verb_annotate = {
 	.name = "annotate",
 	.summary = "print sources with the time spent on each line",
 	.argp = &argp,
+	.pages = true,
 	.run = run_annotate,
 };

@@ -284,5 +284,6 @@ const struct verb verb_backtrace = {
 	.aliases = "dump bt b",
 	.summary = "print the stack of each thread of a running process",
 	.argp = &argp,
+	.pages = true,
 	.run = run_backtrace,
 };

@@ -225,5 +225,6 @@ const struct verb verb_diff = {
 	.name = "diff",
 	.summary = "compare recordings",
 	.argp = &argp,
+	.pages = true,
 	.run = run_diff,
 };

@@ -102,5 +102,6 @@ const struct verb verb_doctor = {
 	.aliases = NULL,
 	.summary = "test what works on this machine, and how to fix the rest",
 	.argp = &argp,
+	.pages = true,
 	.run = run_doctor,
 };

@@ -72,10 +72,11 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
-	.args_doc = "[VERB]",
-	.doc = "Show the help of a verb, or list all verbs.\v"
+	.args_doc = "[VERB|filters]",
+	.doc = "Show the help of a verb, the options that choose samples (filters), or list all verbs.\v"
 	       "Examples:\n"
 	       "  probing help record\n"
+	       "  probing help filters\n"
 	       "  probing help record --man | man -l -\n"
 	       "  source <(probing help --completion bash)\n"
 	       "  probing help --completion fish > ~/.config/fish/completions/probing.fish\n",
@@ -96,6 +97,10 @@ static int run_help(int argc, char **argv)
 
 	cli_parse(&argp, argc, argv, 0, &options);
 	verb = options.verb ? verb_find(options.verb) : NULL;
+	if (options.verb && strcmp(options.verb, "filters") == 0 && !options.manual) {
+		cli_help_filters();
+		return EXIT_OK;
+	}
 	if (options.verb && !verb)
 		return fail_verb(options.verb);
 	if (options.manual)
@@ -109,6 +114,7 @@ static int run_help(int argc, char **argv)
 	}
 	if (verb)
 		return help_on(verb);
+	cli_begin_help();
 	cli_help(stdout);
 	return EXIT_OK;
 }
@@ -117,5 +123,6 @@ const struct verb verb_help = {
 	.name = "help",
 	.summary = "show the help of a verb, its manual page, or a script for completion",
 	.argp = &argp,
+	.pages = true,
 	.run = run_help,
 };

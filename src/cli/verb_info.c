@@ -9,6 +9,7 @@
 #include "src/cli/cli.h"
 #include "src/cli/extension.h"
 #include "src/cli/info.h"
+#include "src/cli/pager.h"
 #include "src/store/store.h"
 
 enum { KEY_CHECK = 0x200, KEY_JSON, KEY_EXTENSION, MAX_SENTENCE = 512 };
@@ -151,6 +152,7 @@ static int print(const struct options *options, struct info *infos, const bool *
 		if (!is_seen[i])
 			continue;
 		if (!options->json) {
+			pager_start();
 			if (n > 0)
 				putchar('\n');
 			info_print(&infos[i], stdout);
@@ -206,5 +208,6 @@ const struct verb verb_info = {
 	.name = "info",
 	.summary = "describe a recording and check its integrity",
 	.argp = &argp,
+	.pages = true,
 	.run = run_info,
 };

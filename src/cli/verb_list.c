@@ -12,6 +12,7 @@
 #include "base/util.h"
 #include "src/cli/agent_use.h"
 #include "src/cli/cli.h"
+#include "src/cli/pager.h"
 #include "src/cli/python_program.h"
 #include "src/cli/target_errors.h"
 #include "src/target/target.h"
@@ -167,6 +168,7 @@ static void put_list(const struct list *list, const struct options *options)
 {
 	unsigned columns = options->whole_commands ? 0 : cli_columns(STDOUT_FILENO);
 
+	pager_start();
 	printf("%7s  %-10s  %-6s  %-8s  %s\n", "PID", "USER", "PYTHON", "AGENT", "COMMAND");
 	for (size_t i = 0; i < list->n; i++) {
 		if (options->tree && has(list, list->items[i].parent))
@@ -207,5 +209,6 @@ const struct verb verb_list = {
 	.aliases = "ls l",
 	.summary = "list the running Python processes",
 	.argp = &argp,
+	.pages = true,
 	.run = run_list,
 };

@@ -286,5 +286,6 @@ const struct verb verb_report = {
 	.name = "report",
 	.summary = "print the functions with the most time",
 	.argp = &argp,
+	.pages = true,
 	.run = run_report,
 };

@@ -13,6 +13,7 @@
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/endpoint.h"
+#include "src/cli/pager.h"
 #include "src/cli/fleet_source.h"
 #include "src/live/live.h"
 #include "src/sql/sql.h"
@@ -283,6 +284,8 @@ static int run_sql(int argc, char **argv)
 	status = endpoint_open((const char *const *)arguments, options.n_arguments, options.rules.may_write, &endpoint);
 	if (status != EXIT_OK)
 		return status;
+	if (options.rules.may_write)
+		pager_forbid(); /* a user who quits it would end the change half-way */
 	if (options.no_attach)
 		endpoint_forbid_attach(&endpoint);
 	if (options.rules.max_memory > 0) {
@@ -306,5 +309,6 @@ const struct verb verb_sql = {
 	.aliases = "query q",
 	.summary = "query recordings or a running process in SQL",
 	.argp = &argp,
+	.pages = true,
 	.run = run_sql,
 };

@@ -12,6 +12,7 @@
 
 #include "base/util.h"
 #include "src/cli/cli.h"
+#include "src/cli/duration.h"
 #include "src/cli/format.h"
 #include "src/cli/resymbolize_summary.h"
 #include "src/pipeline/pipeline.h"
@@ -131,7 +132,7 @@ static void catch_signals(void)
 
 struct screen {
 	bool on; /* stderr is a terminal */
-	uint64_t next_ns;
+	uint64_t next_ns, began_ns;
 	bool is_dirty;
 };
 
@@ -139,7 +140,7 @@ static bool show(void *data, const struct resymbolize_progress *progress)
 {
 	struct screen *screen = data;
 	const char *slash = strrchr(progress->path, '/');
-	char name[48], size[16];
+	char name[48], size[16], left[DURATION_LEFT_BYTES];
 	uint64_t now = monotonic_ns();
 
 	if (!screen->on || now < screen->next_ns)
@@ -147,7 +148,8 @@ static bool show(void *data, const struct resymbolize_progress *progress)
 	screen->next_ns = now + PROGRESS_NS;
 	screen->is_dirty = true;
 	format_printable_name(slash ? slash + 1 : progress->path, name, sizeof name);
-	fprintf(stderr, "\r%zu of %zu places  %s", progress->n_done, progress->n_places, name);
+	duration_format_left(now - screen->began_ns, progress->n_done, progress->n_places, left);
+	fprintf(stderr, "\r%zu of %zu places%s  %s", progress->n_done, progress->n_places, left, name);
 	if (progress->downloaded > 0) {
 		format_bytes((uint64_t)progress->downloaded, size);
 		cli_say("  %s downloaded", size);
@@ -183,7 +185,7 @@ static void end_by(int number)
 static int resymbolize_all(const struct arguments *arguments, struct store *store, const char *path)
 {
 	CLEANUP(resymbolize_result_done) struct resymbolize_result result;
-	struct screen screen = { .on = !arguments->quiet && isatty(STDERR_FILENO) };
+	struct screen screen = { .on = !arguments->quiet && isatty(STDERR_FILENO), .began_ns = monotonic_ns() };
 	const char *urls = getenv("DEBUGINFOD_URLS");
 	const struct resymbolize_options wanted = {
 		.sysroot = arguments->sysroot,

@@ -188,5 +188,6 @@ const struct verb verb_tables = {
 	.aliases = "tbl",
 	.summary = "list the tables for SQL",
 	.argp = &argp,
+	.pages = true,
 	.run = run_tables,
 };

@@ -192,6 +192,32 @@ void view_export(const struct view *view, struct export_options *options)
 	options->min_share = view->min_share;
 }
 
+void cli_help_filters(void)
+{
+	static const struct argp_option rows[] = { VIEW_OPTION_ROWS, { 0 } };
+	static char text[] =
+		"Options that choose the samples of a recording: of report, flamegraph, annotate, export, diff and check. All "
+		"that are given must hold.\vExamples:\n"
+		"  probing report train.db --since 10 --until 2m\n"
+		"  probing flamegraph train.db --threads='loader-*' --no-native\n"
+		"  probing report train.db --function Trainer.step --ignore 'zlib.*'\n"
+		"  probing report train.db --where='cpu = 3'\n"
+		"\n"
+		"LIST has commas between its items; quote globs.";
+	static char usage[] = "VERB [FILTER...]";
+	struct argp filters = { .options = rows, .args_doc = usage, .doc = text };
+	struct argp_option shown[N_ELEMENTS(rows)];
+
+	for (size_t i = 0; i < N_ELEMENTS(rows); i++) {
+		shown[i] = rows[i];
+		shown[i].flags &= ~OPTION_FILTER;
+	}
+	filters.options = shown;
+	filters.help_filter = cli_help_filter;
+	cli_begin_help();
+	argp_help(&filters, stdout, ARGP_HELP_LONG | ARGP_HELP_DOC, (char *)"probing");
+}
+
 /* ---- Open ---- */
 
 int view_fail_export(const char *path, const struct exporter *exporter, int error)

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 
 #include "base/glob_list.h"
+#include "src/cli/cli.h"
 #include "src/cli/view_time.h"
 #include "src/export/export.h"
 #include "src/profile/profile.h"
@@ -84,34 +85,34 @@ enum {
 
 /* clang-format off */
 #define VIEW_OPTION_ROWS                                                                                   \
-	{ "since", KEY_VIEW_SINCE, "TIME", 0,                                                              \
+	{ "since", KEY_VIEW_SINCE, "TIME", OPTION_FILTER,                                                              \
 	  "Only samples from TIME on: seconds after the start, 90s, 2m, a time of day, or a date with time", 0 }, \
-	{ "until", KEY_VIEW_UNTIL, "TIME", 0, "Only samples before TIME", 0 },                             \
-	{ "where", KEY_VIEW_WHERE, "SQL", 0,                                                               \
+	{ "until", KEY_VIEW_UNTIL, "TIME", OPTION_FILTER, "Only samples before TIME", 0 },                             \
+	{ "where", KEY_VIEW_WHERE, "SQL", OPTION_FILTER,                                                               \
 	  "Only samples that match this SQL condition on the columns of sample, e.g. --where='cpu = 3'", 0 }, \
-	{ "pid", KEY_VIEW_PID, "LIST", 0, "Only these processes", 0 },                                     \
-	{ "process", KEY_VIEW_PROCESS, "LIST", 0, "Only these processes: PIDs or globs of names", 0 },     \
-	{ "threads", KEY_VIEW_THREADS, "LIST", OPTION_ARG_OPTIONAL,                                        \
+	{ "pid", KEY_VIEW_PID, "LIST", OPTION_FILTER, "Only these processes", 0 },                                     \
+	{ "process", KEY_VIEW_PROCESS, "LIST", OPTION_FILTER, "Only these processes: PIDs or globs of names", 0 },     \
+	{ "threads", KEY_VIEW_THREADS, "LIST", OPTION_ARG_OPTIONAL | OPTION_FILTER,                                        \
 	  "Only these threads: TIDs or globs of names, as --threads='busy-*,4243'", 0 },                   \
-	{ "function", KEY_VIEW_FUNCTION, "NAME", 0,                                                        \
+	{ "function", KEY_VIEW_FUNCTION, "NAME", OPTION_FILTER,                                                        \
 	  "Only stacks through this function, with it as the root; a glob (repeatable)", 0 },              \
-	{ "focus", KEY_VIEW_FOCUS, "NAME", 0,                                                              \
+	{ "focus", KEY_VIEW_FOCUS, "NAME", OPTION_FILTER,                                                              \
 	  "Only stacks through this function, with their callers; a glob (repeatable)", 0 },               \
-	{ "module", KEY_VIEW_MODULE, "NAME", 0,                                                            \
+	{ "module", KEY_VIEW_MODULE, "NAME", OPTION_FILTER,                                                            \
 	  "Only stacks through this library or source file; a glob of its path or of its end (repeatable)", 0 }, \
-	{ "ignore", KEY_VIEW_IGNORE, "NAME", 0, "Drop stacks through this function; a glob (repeatable)", 0 }, \
-	{ "gil", KEY_VIEW_GIL, NULL, 0, "Only samples of the thread that held the GIL", 0 },               \
-	{ "no-native", KEY_VIEW_NO_NATIVE, NULL, 0, "Hide native and kernel frames", 0 },                  \
-	{ "native", KEY_VIEW_NATIVE, NULL, 0, "Show native frames (default)", 0 },                         \
-	{ "interpreter-frames", KEY_VIEW_INTERPRETER, NULL, 0,                                             \
+	{ "ignore", KEY_VIEW_IGNORE, "NAME", OPTION_FILTER, "Drop stacks through this function; a glob (repeatable)", 0 }, \
+	{ "gil", KEY_VIEW_GIL, NULL, OPTION_FILTER, "Only samples of the thread that held the GIL", 0 },               \
+	{ "no-native", KEY_VIEW_NO_NATIVE, NULL, OPTION_FILTER, "Hide native and kernel frames", 0 },                  \
+	{ "native", KEY_VIEW_NATIVE, NULL, OPTION_FILTER, "Show native frames (default)", 0 },                         \
+	{ "interpreter-frames", KEY_VIEW_INTERPRETER, NULL, OPTION_FILTER,                                             \
 	  "Show internal frames of the interpreter", 0 },                                                  \
-	{ "native-all", KEY_VIEW_INTERPRETER, NULL, OPTION_ALIAS, NULL, 0 },                               \
-	{ "full-paths", KEY_VIEW_FULL_PATHS, NULL, 0,                                                      \
+	{ "native-all", KEY_VIEW_INTERPRETER, NULL, OPTION_ALIAS | OPTION_FILTER, NULL, 0 },                               \
+	{ "full-paths", KEY_VIEW_FULL_PATHS, NULL, OPTION_FILTER,                                                      \
 	  "Show full paths of files (default: the shortest unique end of each path)", 0 },                 \
-	{ "job", KEY_VIEW_JOB, "NAME", 0, "Of a fleet (clickhouse://...): this job", 0 },                  \
-	{ "host", KEY_VIEW_HOST, "LIST", 0, "Of a fleet: only these hosts; globs", 0 },                    \
-	{ "rank", KEY_VIEW_RANK, "LIST", 0, "Of a fleet: only these ranks, as 0,8-15", 0 },                \
-	{ "partial", KEY_VIEW_PARTIAL, NULL, 0, "Of a fleet: show the rest if a server does not answer", 0 }
+	{ "job", KEY_VIEW_JOB, "NAME", OPTION_FILTER, "Of a fleet (clickhouse://...): this job", 0 },                  \
+	{ "host", KEY_VIEW_HOST, "LIST", OPTION_FILTER, "Of a fleet: only these hosts; globs", 0 },                    \
+	{ "rank", KEY_VIEW_RANK, "LIST", OPTION_FILTER, "Of a fleet: only these ranks, as 0,8-15", 0 },                \
+	{ "partial", KEY_VIEW_PARTIAL, NULL, OPTION_FILTER, "Of a fleet: show the rest if a server does not answer", 0 }
 /* clang-format on */
 
 /* For verbs that make a tree: passed on by view_export(). */

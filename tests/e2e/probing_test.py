@@ -48,6 +48,8 @@ OWN_PIDS = "own_pids"  # the label of Debian's own in a PID namespace
 SURE = ("exact", "verified")  # the verdicts that must not be wrong
 LONGEST_TARGET_S = 60  # so that no target outlives a test run that was killed
 
+os.environ["PROBING_PAGER"] = ""  # tests on terminals read what probing prints; test_pager has pagers
+
 # src/cli/cli.h
 OK, FAILED, USAGE, BAD_DATA, NO_INPUT, NO_OUTPUT, IO, NOT_PERMITTED = 0, 1, 64, 65, 66, 73, 74, 77
 NOT_EXECUTABLE, NOT_FOUND = 126, 127

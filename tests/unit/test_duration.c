@@ -43,9 +43,35 @@ static void what_is_no_duration_is_refused(void **state)
 	assert_true(seconds == -1); /* untouched */
 }
 
+static void time_left_follows_the_rate(void **state)
+{
+	static const uint64_t second = UINT64_C(1000000000);
+	static const struct {
+		uint64_t elapsed_s, n_done, n_all;
+		const char *text;
+	} works[] = {
+		{ 1, 500, 1000, "" },             /* too early */
+		{ 10, 0, 1000, "" },              /* no rate */
+		{ 10, 500, 0, "" },               /* no end */
+		{ 10, 1000, 1000, "" },           /* at the end */
+		{ 10, 250, 1000, ", 30 s left" }, /* 25 a second */
+		{ 60, 100, 700, ", 6 min left" }, /* 100 a minute */
+		{ 3600, 1, 4, ", 3 h left" },     /* one an hour */
+		{ 3600, 1, UINT64_MAX, ", 9999 h left" },
+	};
+	char text[DURATION_LEFT_BYTES];
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(works); i++) {
+		duration_format_left(works[i].elapsed_s * second, works[i].n_done, works[i].n_all, text);
+		assert_string_equal(text, works[i].text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(time_left_follows_the_rate),
 		cmocka_unit_test(units_multiply),
 		cmocka_unit_test(what_is_no_duration_is_refused),
 	};
