@@ -209,8 +209,9 @@ static int copy(struct fleet *fleet, const struct fleet_selection *selection, co
 	return r < 0 ? r : store_finish(TAKE(store), ended_ns);
 }
 
-static int fetch(struct fleet *fleet, const struct address *address, const struct view *view,
-		 struct fleet_selection *selection, struct live_recording *ret)
+/* Find the runs, and resolve the times. */
+static int select_part(struct fleet *fleet, const struct address *address, const struct view *view,
+		       struct fleet_selection *selection)
 {
 	struct view_time since, until;
 	int status, r;
@@ -227,53 +228,129 @@ static int fetch(struct fleet *fleet, const struct address *address, const struc
 	selection->has_until = until.type != VIEW_TIME_NONE;
 	selection->since = view_time_resolve(&since, fleet_started(fleet));
 	selection->until = view_time_resolve(&until, fleet_started(fleet));
-	r = live_folder(ret);
+	return EXIT_OK;
+}
+
+static void say_missing(const struct fleet *fleet)
+{
+	if (fleet_missing(fleet))
+		cli_say("probing: %s did not answer: their samples are missing\n", fleet_missing(fleet));
+}
+
+static int fetch(struct fleet *fleet, const struct fleet_selection *selection, struct live_recording *ret)
+{
+	int r = live_folder(ret);
+
 	if (r < 0)
 		return cli_fail(EXIT_NO_OUTPUT, "no file for the samples can be created in $TMPDIR or /tmp: %s",
 				strerror(-r));
 	r = copy(fleet, selection, ret->path);
 	if (r < 0)
 		return fail(fleet, r);
-	if (fleet_missing(fleet))
-		cli_say("probing: %s did not answer: their samples are missing\n", fleet_missing(fleet));
+	say_missing(fleet);
 	return EXIT_OK;
+}
+
+/* An address and a view, taken together. All zero: empty. */
+struct fleet_source {
+	struct address address;
+	struct glob_list hosts;
+	struct fleet_selection selection;
+	char *password, *where;
+	struct fleet *fleet;
+};
+
+static void source_done(struct fleet_source *source)
+{
+	fleet_close(source->fleet);
+	http_forget(source->password);
+	glob_list_done(&source->hosts);
+	free(source->where);
+}
+
+/* Connect, and find the runs. */
+static int open_source(const char *text, const struct view *view, struct fleet_source *source)
+{
+	const struct address *address = &source->address;
+	int status = parse_address(text, &source->address);
+
+	if (status == EXIT_OK)
+		status = fleet_read_password(address->password_file, &source->password);
+	if (status == EXIT_OK)
+		status = join_where(view->where ?: address->where, view->gil, &source->where);
+	if (status != EXIT_OK)
+		return status;
+	if (address->host && glob_list_add_list(&source->hosts, address->host) < 0)
+		return cli_fail(EXIT_USAGE, "host=%s is no list of hosts", address->host);
+	source->selection = (struct fleet_selection){ .job = view->job ?: address->job,
+						      .hosts = view->hosts.n > 0 ? &view->hosts : &source->hosts,
+						      .ranks = view->ranks ?: address->rank,
+						      .where = *source->where ? source->where : NULL };
+	status = open_fleet(address, view->partial || address->partial, source->password, &source->fleet);
+	return status == EXIT_OK ? select_part(source->fleet, address, view, &source->selection) : status;
+}
+
+int fleet_source_open(const char *text, const struct view *view, struct fleet_source **ret)
+{
+	struct fleet_source *source = calloc(1, sizeof *source);
+
+	*ret = source;
+	return source ? open_source(text, view, source) : cli_fail(EXIT_FAILED, "not enough memory");
+}
+
+void fleet_source_close(struct fleet_source *source)
+{
+	if (source)
+		source_done(source);
+	free(source);
+}
+
+struct fleet *fleet_source_fleet(struct fleet_source *source)
+{
+	return source->fleet;
+}
+
+const struct fleet_selection *fleet_source_selection(const struct fleet_source *source)
+{
+	return &source->selection;
+}
+
+int fleet_source_fail(const struct fleet_source *source, int error)
+{
+	return fail(source->fleet, error);
 }
 
 int fleet_source_read(const char *text, const struct view *view, struct live_recording *ret)
 {
-	CLEANUP(glob_list_done) struct glob_list hosts = { 0 };
-	CLEANUP(http_forgetp) char *password = NULL;
-	CLEANUP(fleet_closep) struct fleet *fleet = NULL;
-	CLEANUP(freep) char *where = NULL;
-	struct address address;
-	struct fleet_selection selection;
+	CLEANUP(source_done) struct fleet_source source = { 0 };
 	int status;
 
 	if (view->label)
 		return cli_fail(EXIT_USAGE, "a fleet's samples have no %s: leave --by out",
 				view->by ? view->by : "labels");
-	status = parse_address(text, &address);
+	status = open_source(text, view, &source);
+	source.selection.merge_processes = view->merge_processes && view->pids.n == 0 && view->processes.n == 0 &&
+					   view->threads.n == 0 && !view->by_thread;
+	source.selection.with_lines = view->lines || view->with_lines;
 	if (status == EXIT_OK)
-		status = fleet_read_password(address.password_file, &password);
-	if (status == EXIT_OK)
-		status = join_where(view->where ?: address.where, view->gil, &where);
-	if (status != EXIT_OK)
-		return status;
-	if (address.host && glob_list_add_list(&hosts, address.host) < 0)
-		return cli_fail(EXIT_USAGE, "host=%s is no list of hosts", address.host);
-	selection = (struct fleet_selection){ .job = view->job ?: address.job,
-					      .hosts = view->hosts.n > 0 ? &view->hosts : &hosts,
-					      .ranks = view->ranks ?: address.rank,
-					      .where = *where ? where : NULL,
-					      .merge_processes = view->merge_processes && view->pids.n == 0 &&
-								 view->processes.n == 0 && view->threads.n == 0 &&
-								 !view->by_thread };
-	status = open_fleet(&address, view->partial || address.partial, password, &fleet);
-	if (status == EXIT_OK)
-		status = fetch(fleet, &address, view, &selection, ret);
+		status = fetch(source.fleet, &source.selection, ret);
 	if (status != EXIT_OK)
 		live_recording_done(ret);
 	return status;
+}
+
+int fleet_source_ranks(const char *text, const struct view *view, const struct fleet_rank_visitor *visitor)
+{
+	CLEANUP(source_done) struct fleet_source source = { 0 };
+	int status = open_source(text, view, &source), r;
+
+	if (status != EXIT_OK)
+		return status;
+	r = fleet_read_ranks(source.fleet, &source.selection, visitor);
+	if (r < 0)
+		return fail(source.fleet, r);
+	say_missing(source.fleet);
+	return EXIT_OK;
 }
 
 /* ---- SQL ---- */

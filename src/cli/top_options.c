@@ -7,6 +7,7 @@
 
 #include "base/util.h"
 #include "src/cli/cli.h"
+#include "src/cli/fleet_source.h"
 #include "src/cli/new_file_options.h"
 #include "src/cli/record_options.h"
 
@@ -36,7 +37,7 @@ static const struct argp_option option_list[] = {
 	{ "by", KEY_BY, "WHAT", 0, "Start with this view: function (default), line, module, thread, tree", 0 },
 	{ "subprocesses", 's', NULL, 0, "Include descendants that are already running", 0 },
 	{ "sort", KEY_SORT, "KEY", 0, "Sort by self (default), total or name", 0 },
-	{ "window", 'w', "TIME", 0, "Show the last TIME, up to 300s; 0: everything since the start (default: 5s)", 0 },
+	{ "window", 'w', "TIME", 0, "Show the last TIME, up to 300s; 0: everything since the start (default: 5s; of a fleet 60s)", 0 },
 	{ "filter", KEY_FILTER, "TEXT", 0, "Show only names and files that contain TEXT", 0 },
 	{ "no-native", KEY_NO_NATIVE, NULL, 0, "Hide native and kernel frames", 0 },
 	{ "interpreter-frames", KEY_INTERPRETER, NULL, 0, "Show internal frames of the interpreter", 0 },
@@ -51,6 +52,12 @@ static const struct argp_option option_list[] = {
 	{ "iterations", 'n', "N", 0, "Exit after N refreshes", 0 },
 	{ "once", KEY_ONCE, NULL, 0, "Print one screen: --batch --iterations 1", 0 },
 	{ "rows", KEY_ROWS, "N", 0, "Print N rows per screen (default: 20)", 0 },
+	{ NULL, 0, NULL, 0, "Of a fleet (clickhouse://...):", 1 },
+	{ "job", KEY_VIEW_JOB, "NAME", 0, "This job (default: the only one)", 1 },
+	{ "host", KEY_VIEW_HOST, "LIST", 0, "Only these hosts; globs", 1 },
+	{ "rank", KEY_VIEW_RANK, "LIST", 0, "Only these ranks, as 0,8-15", 1 },
+	{ "where", KEY_VIEW_WHERE, "CONDITION", 0, "Only samples that match this, as 'gil = 1'", 1 },
+	{ "partial", KEY_VIEW_PARTIAL, NULL, 0, "Show the others if a server does not answer", 1 },
 	{ 0 },
 };
 /* clang-format on */
@@ -66,8 +73,12 @@ static unsigned parse_count(struct argp_state *state, const char *text, const ch
 
 static void take_word(struct argp_state *state, struct top_arguments *arguments, char *word)
 {
-	if (arguments->pid)
+	if (arguments->pid || arguments->address)
 		argp_error(state, "one process at a time: %s? A command comes after --", word);
+	if (fleet_source_is_one(word)) {
+		arguments->address = word;
+		return;
+	}
 	arguments->pid = (pid_t)cli_parse_number(state, word, "the process id", 1, 1 << 22);
 }
 
@@ -79,10 +90,15 @@ static bool is_command(const struct argp_state *state)
 
 static void check(struct argp_state *state, const struct top_arguments *arguments)
 {
-	if (arguments->command && arguments->pid)
-		argp_error(state, "give either a PID or a command, not both");
-	if (!arguments->command && !arguments->pid)
+	const struct view *view = &arguments->view;
+
+	if ((arguments->command != NULL) + (arguments->pid != 0) + (arguments->address != NULL) > 1)
+		argp_error(state, "give either a PID, a command or a fleet, not both");
+	if (!arguments->command && !arguments->pid && !arguments->address)
 		argp_error(state, "of which process? Give its PID, or -- COMMAND");
+	if (!arguments->address && (view->job || view->ranks || view->hosts.n > 0 || view->where || view->partial))
+		argp_error(state, "--job, --host, --rank, --where and --partial are for a fleet, "
+				  "clickhouse://USER@HOST/DATABASE");
 	if (arguments->output && !arguments->command)
 		argp_error(state, "--output is for a command that top starts");
 }
@@ -98,6 +114,7 @@ static int parse_show(int key, char *argument, struct argp_state *state, struct 
 		return 0;
 	case 'w':
 		arguments->top.window_s = cli_parse_duration(state, argument, "the window", 0, TOP_MAX_WINDOW_S);
+		arguments->has_window = true;
 		return 0;
 	case KEY_FILTER:
 		arguments->top.filter = argument;
@@ -197,6 +214,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	}
 	if (parse_show(key, argument, state, arguments) == 0 || parse_run(key, argument, state, arguments) == 0)
 		return 0;
+	if (key >= KEY_VIEW_PID && key <= KEY_VIEW_PARTIAL)
+		return view_parse(key, argument, state, &arguments->view);
 	return parse_capture(key, argument, state, arguments);
 }
 
@@ -204,16 +223,18 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 const struct argp top_argp = {
 	.options = option_list,
 	.parser = parse,
-	.args_doc = "PID\n-- COMMAND [ARGUMENT...]",
+	.args_doc = "PID\n-- COMMAND [ARGUMENT...]\nclickhouse://USER@HOST/DATABASE",
 	.doc = "Show where a running Python program spends its time, live: self and total time of its functions, "
 	       "lines, modules and threads, or the tree of its calls. The program is never stopped, written to or "
-	       "signalled, and no file is left behind. Press ? for the keys.\v"
+	       "signalled, and no file is left behind. Of a fleet it shows the last samples that its hosts have sent "
+	       "(docs/fleet-reading.md). Press ? for the keys.\v"
 	       "Examples:\n"
 	       "  probing top 4242\n"
 	       "  probing top 4242 --by tree --window 0 -F 499\n"
 	       "  probing top -- python3 train.py --epochs 1\n"
 	       "  probing top 4242 --once --no-native\n"
 	       "  probing top 4242 -b --delay 10 >> top.log\n"
+	       "  probing top 'clickhouse://reader@ch/prod?job=llm-7' --rank 0-7\n"
 	       "\n"
 	       "NO_COLOR=1 turns colours off; COLUMNS sets the width of printed screens. To keep the samples, use "
 	       "probing record.",

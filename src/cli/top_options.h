@@ -8,13 +8,19 @@
 #include <sys/types.h>
 
 #include "src/capture/capture.h"
+#include "src/cli/view.h"
 #include "src/top/top.h"
+
+enum { TOP_FLEET_WINDOW_S = 60 }; /* hosts send their samples about that often */
 
 struct top_arguments {
 	pid_t pid;
-	char **command;     /* NULL: attach to pid */
-	mode_t mode;        /* of output; 0: default */
-	const char *output; /* file for the command's output; NULL: discard it */
+	const char *address; /* of a fleet; NULL: a process is shown */
+	struct view view;    /* of a fleet */
+	bool has_window;     /* an option has set top.window_s */
+	char **command;      /* NULL: attach to pid */
+	mode_t mode;         /* of output; 0: default */
+	const char *output;  /* file for the command's output; NULL: discard it */
 	struct capture_options capture;
 	struct top_options top;
 	double delay_s;    /* between two refreshes */

@@ -22,7 +22,7 @@
 enum { PORTION = 256, PORTION_NS = 50000000, TICK_NS = 100000000, TICKS_TO_FLUSH = 3, CAPTURE_NICE = -10 };
 enum { SETTLE_STEPS = 50, SETTLE_STEP_NS = 20000000, DEFAULT_COLUMNS = 120 };
 
-struct view {
+struct live_view {
 	struct top_session *session;
 	struct event_loop loop;
 	int capture, process; /* sources of the loop; negative: none */
@@ -77,17 +77,18 @@ static int open_process(pid_t pid)
 static event_serve take_portion, take_keys, process_ended, refresh, tick;
 static event_take_signal take_signal;
 
-static int watch_all(struct view *view)
+static int watch_all(struct live_view *view)
 {
 	struct top_session *session = view->session;
 	sigset_t taken;
-	int r;
+	int r = 0;
 
 	taken_signals(&taken);
-	r = view->capture = event_loop_watch_capture(&view->loop, session->capture, take_portion);
+	if (!session->fetch)
+		r = view->capture = event_loop_watch_capture(&view->loop, session->capture, take_portion);
 	if (r >= 0)
 		r = event_loop_watch_signals(&view->loop, &taken, take_signal);
-	if (r >= 0)
+	if (r >= 0 && !session->fetch)
 		r = event_loop_watch_timer(&view->loop, TICK_NS, TICK_NS, tick);
 	if (r >= 0) {
 		uint64_t delay_ns = (uint64_t)(session->arguments->delay_s * 1e9);
@@ -96,7 +97,7 @@ static int watch_all(struct view *view)
 	}
 	if (r >= 0 && session->keys >= 0)
 		r = event_loop_watch(&view->loop, session->keys, false, take_keys);
-	if (r >= 0)
+	if (r >= 0 && !session->fetch)
 		r = view->process = event_loop_watch(&view->loop, open_process(session->pid), true, process_ended);
 	if (r == -ESRCH) { /* the target has ended; show what it left */
 		process_ended(view);
@@ -113,7 +114,7 @@ static int take_samples(struct top_session *session)
 }
 
 /* Remember an error, which ends the view. */
-static void check(struct view *view, int r)
+static void check(struct live_view *view, int r)
 {
 	if (r >= 0)
 		return;
@@ -123,7 +124,7 @@ static void check(struct view *view, int r)
 
 static void take_portion(void *data)
 {
-	struct view *view = data;
+	struct live_view *view = data;
 
 	check(view, take_samples(view->session));
 }
@@ -151,7 +152,7 @@ static int begin_anew(struct top_session *session)
 
 static void tick(void *data)
 {
-	struct view *view = data;
+	struct live_view *view = data;
 	struct top_session *session = view->session;
 	int r = 0;
 
@@ -169,7 +170,7 @@ static void tick(void *data)
 
 /* ---- Show ---- */
 
-static void read_status(struct view *view, struct top_status *ret)
+static void read_status(struct live_view *view, struct top_status *ret)
 {
 	struct top_session *session = view->session;
 	struct capture_counts counts;
@@ -187,7 +188,7 @@ static void read_status(struct view *view, struct top_status *ret)
 	top_watch_read(session->watch, monotonic_ns(), ret);
 }
 
-static void show(struct view *view)
+static void show(struct live_view *view)
 {
 	struct top_session *session = view->session;
 	struct grid grid;
@@ -219,7 +220,7 @@ static unsigned printed_columns(void)
 }
 
 /* Print header, column names and rows. */
-static int print_frame(struct view *view)
+static int print_frame(struct live_view *view)
 {
 	const struct top_arguments *arguments = view->session->arguments;
 	char when[64];
@@ -257,15 +258,20 @@ static int settle(struct top_session *session)
 
 static void refresh(void *data)
 {
-	struct view *view = data;
+	struct live_view *view = data;
 	struct top_session *session = view->session;
 	struct top_status status;
 	int r = 0;
 
 	view->n_frames++;
-	if (!session->screen)
-		r = settle(session);
-	read_status(view, &status);
+	if (session->fetch) {
+		status = (struct top_status){ .cpu_share = -1, .gil_share = -1, .gc_share = -1 };
+		r = session->fetch(session->fetch_data, session->top, &status);
+	} else {
+		if (!session->screen)
+			r = settle(session);
+		read_status(view, &status);
+	}
 	if (r >= 0)
 		r = top_refresh(session->top, &status, monotonic_ns());
 	if (r >= 0 && session->screen)
@@ -279,7 +285,7 @@ static void refresh(void *data)
 
 /* ---- Events ---- */
 
-static void drain(struct view *view)
+static void drain(struct live_view *view)
 {
 	int r;
 
@@ -292,7 +298,7 @@ static void drain(struct view *view)
 
 static void process_ended(void *data)
 {
-	struct view *view = data;
+	struct live_view *view = data;
 	struct top_session *session = view->session;
 
 	view->has_ended = true;
@@ -310,7 +316,7 @@ static void process_ended(void *data)
 }
 
 /* Stop like a shell's child on Ctrl-Z, and restore the terminal meanwhile. */
-static void stop(struct view *view)
+static void stop(struct live_view *view)
 {
 	if (view->session->screen)
 		screen_leave(view->session->screen);
@@ -324,7 +330,7 @@ static void stop(struct view *view)
 
 static void take_signal(void *data, const struct signalfd_siginfo *info)
 {
-	struct view *view = data;
+	struct live_view *view = data;
 	struct top_session *session = view->session;
 
 	switch (info->ssi_signo) {
@@ -350,7 +356,7 @@ static void take_signal(void *data, const struct signalfd_siginfo *info)
 
 static void take_keys(void *data)
 {
-	struct view *view = data;
+	struct live_view *view = data;
 	struct top_session *session = view->session;
 	bool is_gone = false;
 	uint32_t key;
@@ -380,15 +386,18 @@ static void take_keys(void *data)
 
 void top_run(struct top_session *session)
 {
-	struct view view = { .session = session, .process = -1 };
+	struct live_view view = { .session = session, .process = -1 };
 	int r;
 
 	/* As in a recorder: an earlier wake-up reads memory earlier. */
-	(void)setpriority(PRIO_PROCESS, 0, CAPTURE_NICE);
+	if (!session->fetch)
+		(void)setpriority(PRIO_PROCESS, 0, CAPTURE_NICE);
 	r = event_loop_init(&view.loop, &view);
 	if (r >= 0)
 		r = watch_all(&view);
-	if (r >= 0 && session->screen && !view.loop.is_over) {
+	if (r >= 0 && session->fetch)
+		refresh(&view);
+	if (r >= 0 && session->screen && !session->fetch && !view.loop.is_over) {
 		refresh(&view);
 		view.n_frames = 0; /* the first frame had no samples */
 		view.loop.is_over = session->error < 0;
@@ -397,6 +406,7 @@ void top_run(struct top_session *session)
 		r = event_loop_run(&view.loop);
 	if (r < 0 && session->error == 0)
 		session->error = r;
-	capture_stop(session->capture);
+	if (session->capture)
+		capture_stop(session->capture);
 	event_loop_done(&view.loop);
 }

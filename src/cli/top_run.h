@@ -19,6 +19,12 @@ struct top_session {
 	struct top_watch *watch;
 	struct screen *screen; /* NULL: frames are printed */
 	int keys;              /* where keys come from; -1: nowhere */
+	/*
+	 * Instead of capture, pipeline and watch, before each refresh: put what is to be shown into top, and say what it is
+	 * of. Returns 0, -EAGAIN to try again at the next one, or an error that ends the view.
+	 */
+	int (*fetch)(void *data, struct top *top, struct top_status *ret);
+	void *fetch_data;
 	pid_t pid;
 	bool is_child;
 	char *command; /* of the process, for the header */

@@ -155,6 +155,7 @@ static int run_annotate(int argc, char **argv)
 	int status;
 
 	cli_parse(&argp, argc, argv, 0, &options);
+	options.view.with_lines = true;
 	options.annotate.what = &options.what;
 	options.annotate.roots = &options.roots;
 	options.annotate.show_interpreter = options.view.show_interpreter;

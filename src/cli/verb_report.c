@@ -264,6 +264,7 @@ static int run_report(int argc, char **argv)
 		view_done(&options.view);
 		return status;
 	}
+	options.view.with_lines = options.report.by == REPORT_BY_LINE;
 	status = view_open(options.recording, &options.view, &db, &profile);
 	if (status == EXIT_OK && view_held(&options.view, db, &held))
 		options.report.held = &held;

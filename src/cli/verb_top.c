@@ -17,6 +17,7 @@
 #include "src/cli/agent_use.h"
 #include "src/cli/cli.h"
 #include "src/cli/target_errors.h"
+#include "src/cli/top_fleet.h"
 #include "src/cli/top_run.h"
 #include "src/target/target.h"
 
@@ -250,6 +251,29 @@ static int finish(struct top_session *session)
 	return session->signal > 0 && session->signal != SIGINT ? 128 + session->signal : EXIT_OK;
 }
 
+/* ---- A fleet ---- */
+
+static int show_fleet(struct top_arguments *arguments, struct top_session *session)
+{
+	struct top_fleet *fleet = NULL;
+	int status = top_fleet_open(arguments, session, &fleet);
+
+	if (!arguments->has_window)
+		arguments->top.window_s = TOP_FLEET_WINDOW_S;
+	if (status == EXIT_OK && top_new(&arguments->top, monotonic_ns(), &session->top) < 0)
+		status = cli_fail(EXIT_FAILED, "not enough memory");
+	if (status == EXIT_OK)
+		status = open_screen(session);
+	if (status == EXIT_OK) {
+		top_run(session);
+		screen_close(TAKE(session->screen));
+		status = session->error < 0 && !session->write_failed ? top_fleet_fail(fleet, session->error)
+								      : finish(session);
+	}
+	top_fleet_close(fleet);
+	return status;
+}
+
 static int run_top(int argc, char **argv)
 {
 	struct top_arguments arguments = {
@@ -271,6 +295,12 @@ static int run_top(int argc, char **argv)
 	if (status != EXIT_OK)
 		return status;
 	top_block_signals(&mask);
+	if (arguments.address) {
+		status = show_fleet(&arguments, &session);
+		close_session(&session);
+		view_done(&arguments.view);
+		return status;
+	}
 	status = arguments.command ? launch(&session, &mask) : attach(&session);
 	if (status == EXIT_OK)
 		status = open_screen(&session);

@@ -50,6 +50,7 @@ struct view {
 	const char *job, *ranks; /* NULL: the only one, all; borrowed */
 	struct glob_list hosts;  /* globs */
 	bool partial;            /* show the others if a server does not answer */
+	bool with_lines;         /* load lines, too: set before opening */
 	bool with_samples;       /* load single samples, too, if there are any: set before opening */
 };
 

@@ -21,6 +21,7 @@ static void rank_done(struct cluster_rank *rank)
 	for (size_t i = 0; i < rank->n_threads; i++)
 		thread_done(&rank->threads[i]);
 	free(rank->threads);
+	free(rank->looks);
 	free(rank->problem);
 	free(rank->command);
 	free(rank->python);
@@ -51,6 +52,9 @@ void cluster_done(struct cluster *cluster)
 	free(cluster->ranks);
 	free(cluster->hosts);
 	free(cluster->frames);
+	for (size_t i = 0; i < cluster->n_stacks; i++)
+		free(cluster->stacks[i].frames);
+	free(cluster->stacks);
 	interner_done(&cluster->frame_keys);
 	*cluster = (struct cluster){ 0 };
 }
@@ -125,6 +129,35 @@ int cluster_add_thread(struct cluster_rank *rank, pid_t tid, char state)
 	r = grow(&rank->threads, rank->n_threads, &rank->threads_allocated, sizeof *rank->threads);
 	if (r >= 0)
 		rank->threads[rank->n_threads++] = (struct cluster_thread){ .tid = tid, .state = state };
+	return r;
+}
+
+int cluster_add_stack(struct cluster *cluster, const uint32_t *frames, size_t n_frames, uint32_t *ret)
+{
+	uint32_t *copied = calloc(n_frames + 1, sizeof *copied);
+	int r = copied ? 0 : -ENOMEM;
+
+	if (r == 0 && cluster->n_stacks >= UINT32_MAX)
+		r = -EOVERFLOW;
+	if (r == 0)
+		r = grow(&cluster->stacks, cluster->n_stacks, &cluster->stacks_allocated, sizeof *cluster->stacks);
+	if (r < 0) {
+		free(copied);
+		return r;
+	}
+	if (n_frames > 0)
+		memcpy(copied, frames, n_frames * sizeof *copied);
+	*ret = (uint32_t)cluster->n_stacks;
+	cluster->stacks[cluster->n_stacks++] = (struct cluster_stack){ copied, n_frames };
+	return 0;
+}
+
+int cluster_add_looks(struct cluster_rank *rank, uint32_t stack, uint64_t n)
+{
+	int r = grow(&rank->looks, rank->n_looks, &rank->looks_allocated, sizeof *rank->looks);
+
+	if (r == 0)
+		rank->looks[rank->n_looks++] = (struct cluster_look){ stack, n };
 	return r;
 }
 

@@ -87,6 +87,20 @@ struct cluster_rank {
 	size_t n_threads, threads_allocated;
 	struct cluster_collective *collectives;
 	size_t n_collectives, collectives_allocated;
+	struct cluster_look *looks; /* of cluster_report(), beside threads */
+	size_t n_looks, looks_allocated;
+};
+
+/* A stack that many ranks share. */
+struct cluster_stack {
+	uint32_t *frames; /* outermost first: indices into the cluster's frames */
+	size_t n_frames;
+};
+
+/* How many samples of a rank have that stack. */
+struct cluster_look {
+	uint32_t stack; /* index */
+	uint64_t n;
 };
 
 struct cluster_host {
@@ -106,6 +120,8 @@ struct cluster {
 	struct cluster_frame *frames;
 	size_t n_frames, frames_allocated;
 	struct interner frame_keys; /* by all that a frame has: its index */
+	struct cluster_stack *stacks;
+	size_t n_stacks, stacks_allocated;
 	sqlite3 *db; /* of the caller's: receives the ranks' tables; NULL: they stay in their rank's data */
 };
 void cluster_done(struct cluster *cluster);
@@ -119,6 +135,15 @@ int cluster_add_rank(struct cluster *cluster, size_t host, pid_t pid, const stru
 void cluster_cut(struct cluster *cluster, size_t n_hosts, size_t n_ranks);
 /* cluster_add_thread - a thread without frames. -ENOMEM, -E2BIG. */
 int cluster_add_thread(struct cluster_rank *rank, pid_t tid, char state);
+/*
+ * cluster_add_frame - the index of a frame, which is added if it is new.
+ * @frame: its texts are copied. Errors: -ENOMEM, -EOVERFLOW.
+ */
+int cluster_add_frame(struct cluster *cluster, const struct cluster_frame *frame, uint32_t *ret);
+/* cluster_add_stack - one more stack. @frames: indices, outermost first; copied. @ret: its index. -ENOMEM, -EOVERFLOW. */
+int cluster_add_stack(struct cluster *cluster, const uint32_t *frames, size_t n_frames, uint32_t *ret);
+/* cluster_add_looks - n samples of the rank have that stack. -ENOMEM. */
+int cluster_add_looks(struct cluster_rank *rank, uint32_t stack, uint64_t n);
 /* cluster_fail_rank - say why it was not read. @problem: copied. -ENOMEM. */
 int cluster_fail_rank(struct cluster_rank *rank, enum rank_status status, const char *problem);
 const char *rank_status_name(enum rank_status status);
@@ -304,6 +329,8 @@ struct stack_place {
 	const struct cluster_frame *innermost;
 };
 void tree_place(const struct cluster_tree *tree, const struct tree_stack *stack, struct stack_place *ret);
+/* The same of frames, outermost first. @ret: borrows the cluster's frames until the next one is added. */
+void frames_place(const struct cluster *cluster, const uint32_t *frames, size_t n_frames, struct stack_place *ret);
 
 /* ---- Output ---- */
 
@@ -321,8 +348,9 @@ int cluster_print(const struct cluster *cluster, const struct tree_options *opti
 int cluster_put_collectives(const struct cluster *cluster, const char *job, FILE *out);
 
 /*
- * cluster_report - compare the ranks of each job by their usage and by their threads, which are repeated looks at the
- * main thread: who differs, by how much, and in what. 0, -ENOMEM, -EIO.
+ * cluster_report - compare the ranks of each job by their usage and by the places they are in: who differs, by how much,
+ * and in what. The places are those of their threads, which are repeated looks at the main thread, or of their samples
+ * (cluster_add_looks()). 0, -ENOMEM, -EIO.
  */
 int cluster_report(const struct cluster *cluster, FILE *out);
 

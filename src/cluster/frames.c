@@ -34,7 +34,7 @@ static int copy_frame(const struct cluster_frame *from, struct cluster_frame *to
 	return to->function && !to->file == !from->file && !to->module == !from->module ? 0 : -ENOMEM;
 }
 
-int cluster_frame_number(struct cluster *cluster, const struct cluster_frame *frame, uint32_t *ret)
+int cluster_add_frame(struct cluster *cluster, const struct cluster_frame *frame, uint32_t *ret)
 {
 	CLEANUP(freep) char *key = NULL;
 	size_t n_bytes = 0;

@@ -360,14 +360,11 @@ void cluster_tree_done(struct cluster_tree *tree)
 
 /* ---- The place of a stack ---- */
 
-void tree_place(const struct cluster_tree *tree, const struct tree_stack *stack, struct stack_place *ret)
+void frames_place(const struct cluster *cluster, const uint32_t *frames, size_t n_frames, struct stack_place *ret)
 {
-	const struct cluster *cluster = tree->cluster;
-	const struct cluster_thread *thread = &cluster->ranks[stack->rank].threads[stack->thread];
-
 	*ret = (struct stack_place){ 0 };
-	for (size_t i = 0; i < thread->n_frames; i++) {
-		const struct cluster_frame *frame = &cluster->frames[thread->frames[i]];
+	for (size_t i = 0; i < n_frames; i++) {
+		const struct cluster_frame *frame = &cluster->frames[frames[i]];
 
 		ret->innermost = frame;
 		if (frame->is_builtin && !ret->builtin)
@@ -383,4 +380,11 @@ void tree_place(const struct cluster_tree *tree, const struct tree_stack *stack,
 			ret->collective = frame;
 		}
 	}
+}
+
+void tree_place(const struct cluster_tree *tree, const struct tree_stack *stack, struct stack_place *ret)
+{
+	const struct cluster_thread *thread = &tree->cluster->ranks[stack->rank].threads[stack->thread];
+
+	frames_place(tree->cluster, thread->frames, thread->n_frames, ret);
 }

@@ -5,12 +5,6 @@
 
 #include "src/cluster/cluster.h"
 
-/*
- * cluster_frame_number - the index of a frame, which is added if it is new.
- * @frame: its texts are copied. Errors: -ENOMEM, -EOVERFLOW.
- */
-int cluster_frame_number(struct cluster *cluster, const struct cluster_frame *frame, uint32_t *ret);
-
 /* Whether a Python frame is of the interpreter's library, or of an installed package: not of the user's own code. */
 bool frame_is_library(const struct cluster_frame *frame);
 /* Whether a frame belongs to the start of a program: of runpy, or of multiprocessing in a child. */

@@ -46,7 +46,7 @@ static int read_frame(struct cluster *cluster, const json_t *from, uint32_t *ret
 	frame.function = function ? function : "";
 	frame.file = file;
 	frame.module = module;
-	return cluster_frame_number(cluster, &frame, ret);
+	return cluster_add_frame(cluster, &frame, ret);
 }
 
 /* Documents have the innermost frame first. */

@@ -10,6 +10,7 @@
  * Source: Iglewicz and Hoaglin, How to Detect and Handle Outliers (1993), for the limit of 3.5.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,10 @@
 #define SURE 0.01
 #define MIN_CHANGE 0.2 /* of the looks */
 
-enum { MAX_PLACES = 3 };
+/*
+ * Samples of hours follow each other, and are alike: as evidence they are no more than MAX_LOOKS looks, in the same shares.
+ */
+enum { MAX_PLACES = 3, MAX_LOOKS = 10000 };
 
 enum { N_MEASURES = 5 };
 
@@ -34,14 +38,24 @@ struct spread {
 	size_t n;
 };
 
+/* How many looks of a rank met a place. */
+struct place_count {
+	uint32_t place;
+	unsigned n;
+};
+
 /* The ranks of one job. */
 struct job {
 	const struct cluster *cluster;
 	size_t first, n;
 	double *sorted; /* scratch, n */
 	struct spread spreads[N_MEASURES];
-	uint32_t *places; /* of each look of each rank; looks of rank i begin at starts[i] */
-	size_t *starts;   /* n + 1 */
+	struct place_count *counts; /* each place of a rank once; those of rank i begin at starts[i] */
+	size_t n_counts, counts_allocated;
+	size_t *starts;     /* n + 1 */
+	unsigned *n_looks;  /* by rank */
+	uint64_t n_samples; /* of all ranks, as they came */
+	unsigned n_all;     /* looks of all ranks */
 	uint32_t n_places;
 	struct interner names;
 	unsigned *all;   /* by place: looks of all ranks */
@@ -182,10 +196,8 @@ static void put_function(const struct cluster_frame *frame, FILE *out)
 }
 
 /* "forward  (train.py), in all_reduce"; owned by the caller, NULL: no memory. */
-static char *name_place(const struct job *job, uint32_t rank, uint32_t thread)
+static char *name_place(const struct job *job, const uint32_t *frames, size_t n_frames)
 {
-	struct tree_stack stack = { .rank = rank, .thread = thread };
-	struct cluster_tree tree = { .cluster = job->cluster };
 	const struct cluster_frame *call;
 	struct stack_place place;
 	char *text = NULL;
@@ -194,7 +206,7 @@ static char *name_place(const struct job *job, uint32_t rank, uint32_t thread)
 
 	if (!out)
 		return NULL;
-	tree_place(&tree, &stack, &place);
+	frames_place(job->cluster, frames, n_frames, &place);
 	call = place.collective ? place.collective : place.python != place.own ? place.python : NULL;
 	if (place.own)
 		put_function(place.own, out);
@@ -214,7 +226,7 @@ static void count_here(struct job *job, size_t i)
 {
 	memset(job->here, 0, job->n_places * sizeof *job->here);
 	for (size_t k = job->starts[i]; k < job->starts[i + 1]; k++)
-		job->here[job->places[k]]++;
+		job->here[job->counts[k].place] = job->counts[k].n;
 }
 
 /* The share of a rank's looks at a place. */
@@ -250,17 +262,10 @@ static int find_typical(struct job *job)
 	if (!shares)
 		return -ENOMEM;
 	for (size_t i = 0; i < job->n; i++) {
-		size_t n_looks = job->starts[i + 1] - job->starts[i];
-
-		n_ranks += n_looks > 0;
-		count_here(job, i);
-		for (size_t k = job->starts[i]; k < job->starts[i + 1]; k++) {
-			uint32_t place = job->places[k];
-
-			if (job->here[place] > 0)
-				shares[n++] = (struct share){ place, (double)job->here[place] / (double)n_looks };
-			job->here[place] = 0;
-		}
+		n_ranks += job->n_looks[i] > 0;
+		for (size_t k = job->starts[i]; k < job->starts[i + 1]; k++)
+			shares[n++] = (struct share){ job->counts[k].place,
+						      (double)job->counts[k].n / (double)job->n_looks[i] };
 	}
 	qsort(shares, n, sizeof *shares, compare_shares);
 	for (size_t i = 0; i < n; i = last) {
@@ -272,34 +277,112 @@ static int find_typical(struct job *job)
 	return 0;
 }
 
-static int find_places(struct job *job)
+static int add_place(struct job *job, const uint32_t *frames, size_t n_frames, uint32_t *ret)
 {
-	size_t n_looks = 0;
+	CLEANUP(freep) char *name = name_place(job, frames, n_frames);
+	int r = name ? interner_add(&job->names, name, strlen(name), ret) : -ENOMEM;
+
+	return MIN(r, 0);
+}
+
+static size_t count_threads(const struct job *job)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < job->n; i++)
+		n += rank_of(job, i)->n_threads;
+	return n;
+}
+
+/* Name the place of each stack, and of each thread of the job, rank by rank. */
+static int name_places(struct job *job, uint32_t *of_stacks, uint32_t *of_threads)
+{
+	const struct cluster *cluster = job->cluster;
 	int r = 0;
 
-	for (size_t i = 0; i < job->n; i++) {
-		job->starts[i] = n_looks;
-		n_looks += rank_of(job, i)->n_threads;
-	}
-	job->starts[job->n] = n_looks;
-	job->places = calloc(n_looks + 1, sizeof *job->places);
-	if (!job->places)
-		return -ENOMEM;
-	for (size_t i = 0; r >= 0 && i < job->n; i++)
-		for (size_t k = 0; r >= 0 && k < rank_of(job, i)->n_threads; k++) {
-			CLEANUP(freep) char *name = name_place(job, (uint32_t)(job->first + i), (uint32_t)k);
+	for (size_t i = 0; r == 0 && i < cluster->n_stacks; i++)
+		r = add_place(job, cluster->stacks[i].frames, cluster->stacks[i].n_frames, &of_stacks[i]);
+	for (size_t i = 0; r == 0 && i < job->n; i++)
+		for (size_t k = 0; r == 0 && k < rank_of(job, i)->n_threads; k++) {
+			const struct cluster_thread *thread = &rank_of(job, i)->threads[k];
 
-			r = name ? interner_add(&job->names, name, strlen(name), &job->places[job->starts[i] + k])
-				 : -ENOMEM;
+			r = add_place(job, thread->frames, thread->n_frames, of_threads++);
 		}
 	job->n_places = (uint32_t)job->names.n;
+	return r;
+}
+
+/* A place of the rank as looks, if it was not put yet. @sums: of its samples by place. */
+static int put_count(struct job *job, size_t i, uint32_t place, uint64_t *sums, uint64_t n_samples)
+{
+	double share = n_samples > MAX_LOOKS ? (double)MAX_LOOKS / (double)n_samples : 1;
+	unsigned n = (unsigned)MAX(lround((double)sums[place] * share), 1);
+	int r;
+
+	if (sums[place] == 0)
+		return 0;
+	sums[place] = 0;
+	r = grow(&job->counts, job->n_counts, &job->counts_allocated, sizeof *job->counts);
+	if (r < 0)
+		return r;
+	job->counts[job->n_counts++] = (struct place_count){ place, n };
+	job->n_looks[i] += n;
+	job->all[place] += n;
+	job->n_all += n;
+	return 0;
+}
+
+/* @sums: by place, all 0 before and afterwards. @of_threads: of this rank. */
+static int count_rank(struct job *job, size_t i, const uint32_t *of_stacks, const uint32_t *of_threads, uint64_t *sums)
+{
+	const struct cluster_rank *rank = rank_of(job, i);
+	uint64_t n_samples = rank->n_threads;
+	int r = 0;
+
+	for (size_t k = 0; k < rank->n_threads; k++)
+		sums[of_threads[k]]++;
+	for (size_t k = 0; k < rank->n_looks; k++) {
+		sums[of_stacks[rank->looks[k].stack]] += rank->looks[k].n;
+		n_samples += rank->looks[k].n;
+	}
+	job->n_samples += n_samples;
+	for (size_t k = 0; r == 0 && k < rank->n_threads; k++)
+		r = put_count(job, i, of_threads[k], sums, n_samples);
+	for (size_t k = 0; r == 0 && k < rank->n_looks; k++)
+		r = put_count(job, i, of_stacks[rank->looks[k].stack], sums, n_samples);
+	return r;
+}
+
+static int count_places(struct job *job, const uint32_t *of_stacks, const uint32_t *of_threads)
+{
+	CLEANUP(freep) uint64_t *sums = calloc(job->n_places + 1, sizeof *sums);
+	int r = 0;
+
+	if (!sums)
+		return -ENOMEM;
+	for (size_t i = 0; r == 0 && i < job->n; i++) {
+		job->starts[i] = job->n_counts;
+		r = count_rank(job, i, of_stacks, of_threads, sums);
+		of_threads += rank_of(job, i)->n_threads;
+	}
+	job->starts[job->n] = job->n_counts;
+	return r;
+}
+
+static int find_places(struct job *job)
+{
+	CLEANUP(freep) uint32_t *of_stacks = calloc(job->cluster->n_stacks + 1, sizeof *of_stacks);
+	CLEANUP(freep) uint32_t *of_threads = calloc(count_threads(job) + 1, sizeof *of_threads);
+	int r = of_stacks && of_threads ? name_places(job, of_stacks, of_threads) : -ENOMEM;
+
+	if (r < 0)
+		return r;
 	job->here = calloc(job->n_places + 1, sizeof *job->here);
 	job->all = calloc(job->n_places + 1, sizeof *job->all);
 	job->typical = calloc(job->n_places + 1, sizeof *job->typical);
 	if (!job->here || !job->all || !job->typical)
 		return -ENOMEM;
-	for (size_t i = 0; r >= 0 && i < n_looks; i++)
-		job->all[job->places[i]]++;
+	r = count_places(job, of_stacks, of_threads);
 	return r < 0 ? r : find_typical(job);
 }
 
@@ -314,8 +397,7 @@ static void put_place_name(const struct job *job, uint32_t place, FILE *out)
 /* Whether the rank is at places where the others are not, or not where they are; the most different first. */
 static bool put_places(struct job *job, size_t i, FILE *out)
 {
-	unsigned n = (unsigned)(job->starts[i + 1] - job->starts[i]);
-	unsigned m = (unsigned)job->starts[job->n] - n;
+	unsigned n = job->n_looks[i], m = job->n_all - n;
 	double n_tests = (double)job->n * job->n_places;
 	unsigned n_put = 0;
 
@@ -400,8 +482,8 @@ static void put_row(struct job *job, size_t i, bool is_odd, FILE *out)
 	for (uint32_t place = 1; place < job->n_places; place++)
 		if (job->here[place] > job->here[most])
 			most = place;
-	if (rank->n_threads > 0) {
-		fprintf(out, "  %3.0f %% ", 100.0 * job->here[most] / (double)rank->n_threads);
+	if (job->n_looks[i] > 0) {
+		fprintf(out, "  %3.0f %% ", 100.0 * job->here[most] / job->n_looks[i]);
 		put_place_name(job, most, out);
 	}
 	fputc('\n', out);
@@ -446,20 +528,23 @@ static int report_job(const struct cluster *cluster, size_t first, size_t n, FIL
 {
 	CLEANUP(freep) double *sorted = calloc(n + 1, sizeof *sorted);
 	CLEANUP(freep) size_t *starts = calloc(n + 1, sizeof *starts);
-	struct job job = { .cluster = cluster, .first = first, .n = n, .sorted = sorted, .starts = starts };
+	CLEANUP(freep) unsigned *n_looks = calloc(n + 1, sizeof *n_looks);
+	struct job job = {
+		.cluster = cluster, .first = first, .n = n, .sorted = sorted, .starts = starts, .n_looks = n_looks
+	};
 	const char *name = cluster->ranks[first].identity.job;
-	int r = sorted && starts ? find_places(&job) : -ENOMEM;
+	int r = sorted && starts && n_looks ? find_places(&job) : -ENOMEM;
 
 	if (r >= 0) {
 		fputs(first > 0 ? "\nJob" : "Job", out);
 		fputs(name[0] ? " " : "", out);
 		put_text(out, name);
-		fprintf(out, ": %zu %s, %zu samples\n\n", n, n == 1 ? "rank" : "ranks", job.starts[n]);
+		fprintf(out, ": %zu %s, %" PRIu64 " samples\n\n", n, n == 1 ? "rank" : "ranks", job.n_samples);
 		r = cluster_put_collectives(cluster, name, out);
 		if (r >= 0)
 			r = put_job(&job, out);
 	}
-	free(job.places);
+	free(job.counts);
 	free(job.here);
 	free(job.all);
 	free(job.typical);

@@ -240,6 +240,7 @@ static int take_row(void *data, int64_t number, const struct sample_row *row)
 	if (r < 0)
 		return r;
 	feed->rows[feed->n_rows++] = *row;
+	feed->first = feed->n_rows == 1 ? number : feed->first;
 	feed->last = number;
 	return 0;
 }
@@ -250,7 +251,7 @@ int feed_load(struct feed *feed, int64_t first, int64_t last, uint64_t horizon_n
 	int r;
 
 	feed->n_rows = 0;
-	feed->last = 0;
+	feed->first = feed->last = 0;
 	r = store_each_sample(feed->db, first, last, take_row, &loading);
 	return r < 0 ? r : 0;
 }
@@ -395,6 +396,7 @@ static int add_frame(struct feed *feed, int64_t id, uint32_t *ret)
 		if (r == 0)
 			feed->parts[feed->n_parts++] = found[n - 1 - frame.n];
 	}
+	frame.is_python = r == 0 && frame.n > 0 && strcmp(feed->functions[found[0]].kind, "python") == 0;
 	if (r == 0)
 		r = grow(&feed->frames, feed->n_frames, &feed->frames_room, sizeof *feed->frames);
 	if (r == 0)
@@ -438,6 +440,16 @@ static struct fleet_hash hash_stack(const struct feed *feed, const struct feed_s
 	return hash;
 }
 
+/* Native code has no lines worth a sample's bytes: it counts for the line that calls it. */
+static uint16_t find_leaf(const struct feed *feed, const struct feed_stack *stack)
+{
+	const struct feed_frame *frame = &feed->frames[stack->frame];
+
+	if (!frame->is_python)
+		return stack->parent == FEED_NONE ? 0 : feed->stacks[stack->parent].leaf;
+	return frame->line <= UINT16_MAX ? (uint16_t)frame->line : 0;
+}
+
 static int add_stack(struct feed *feed, int64_t id, int64_t frame, uint32_t parent, uint32_t *ret)
 {
 	struct feed_stack stack = { .parent = parent, .same = (uint32_t)feed->n_stacks };
@@ -450,7 +462,7 @@ static int add_stack(struct feed *feed, int64_t id, int64_t frame, uint32_t pare
 		r = id_map_add(&feed->stacks_by_id, (uint64_t)id, (uint32_t)feed->n_stacks);
 	if (r < 0)
 		return r;
-	stack.leaf = (uint16_t)MIN(feed->frames[stack.frame].line, (uint32_t)UINT16_MAX);
+	stack.leaf = find_leaf(feed, &stack);
 	stack.hash = hash_stack(feed, &stack);
 	same = id_map_find(&feed->stacks_by_hash, fleet_id(&stack.hash));
 	if (same)

@@ -38,14 +38,15 @@ struct feed_function {
 struct feed_frame {
 	size_t first, n; /* in feed.parts: its functions, from the outermost inlined into to the innermost */
 	uint32_t line;
+	bool is_python;
 };
 
 struct feed_stack {
 	struct fleet_hash hash;
-	uint32_t parent; /* index; FEED_NONE */
-	uint32_t same;   /* index of the first stack with these functions: lines of callers may differ */
-	uint32_t frame;  /* index */
-	uint16_t leaf;
+	uint32_t parent;        /* index; FEED_NONE */
+	uint32_t same;          /* index of the first stack with these functions: lines of callers may differ */
+	uint32_t frame;         /* index */
+	uint16_t leaf;          /* executing line of the innermost Python frame; 0: unknown */
 	uint32_t week, pending; /* as of functions */
 };
 enum { FEED_NONE = UINT32_MAX };
@@ -79,7 +80,7 @@ struct feed {
 	bool has_nameless;       /* a frame had no name yet */
 	struct sample_row *rows; /* of the range that was loaded */
 	size_t n_rows, rows_room;
-	int64_t last; /* number of the last row of that range */
+	int64_t first, last; /* numbers of the first and the last row of that range */
 };
 
 /*

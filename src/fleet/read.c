@@ -189,12 +189,18 @@ static void run_done(struct fleet_run *run)
 	free(run->probing);
 }
 
+static void forget_runs(struct fleet *fleet)
+{
+	for (size_t i = 0; i < fleet->n_runs; i++)
+		run_done(&fleet->runs[i]);
+	fleet->n_runs = 0;
+}
+
 void fleet_close(struct fleet *fleet)
 {
 	if (!fleet)
 		return;
-	for (size_t i = 0; i < fleet->n_runs; i++)
-		run_done(&fleet->runs[i]);
+	forget_runs(fleet);
 	free(fleet->runs);
 	free(fleet->job);
 	free(fleet->missing);
@@ -323,6 +329,7 @@ int fleet_select(struct fleet *fleet, const struct fleet_selection *selection)
 	if (r < 0)
 		return r;
 	n_bytes = 2 * strlen(job) + sizeof "unhex('')";
+	free(fleet->job);
 	fleet->job = malloc(n_bytes);
 	r = fleet->job ? fleet_text(job, fleet->job, n_bytes) : -ENOMEM;
 	if (r == 0)
@@ -331,8 +338,10 @@ int fleet_select(struct fleet *fleet, const struct fleet_selection *selection)
 		return r;
 	fprintf(statement.out, "%s%s GROUP BY run ORDER BY began, run", columns, fleet->job);
 	r = fleet_send(fleet, &statement, &rows);
-	if (r == 0)
-		r = take_runs(fleet, &rows, selection->hosts);
+	if (r < 0)
+		return r;
+	forget_runs(fleet);
+	r = take_runs(fleet, &rows, selection->hosts);
 	return r < 0 ? r : check_runs(fleet, job);
 }
 

@@ -41,6 +41,7 @@ struct fleet_selection {
 	double since, until;  /* seconds since 1970: since <= time < until */
 	const char *where;    /* fleet_parse_where(); NULL: no condition */
 	bool merge_processes; /* all processes are one, with one thread */
+	bool with_lines;      /* executing lines of innermost Python frames, too, which single samples alone have */
 };
 
 struct fleet;
@@ -60,7 +61,7 @@ DEFINE_CLEANUP(struct fleet *, fleet_close)
 /* A sentence about the last failure. */
 const char *fleet_error(const struct fleet *fleet);
 
-/* fleet_select - find the runs of a job on some hosts. Of the selection, job and hosts matter. */
+/* fleet_select - find the runs of a job on some hosts, instead of those found before. Of the selection, job and hosts matter. */
 int fleet_select(struct fleet *fleet, const struct fleet_selection *selection);
 /* When the first of these runs began, in seconds since 1970. */
 double fleet_started(const struct fleet *fleet);
@@ -71,6 +72,70 @@ double fleet_started(const struct fleet *fleet);
  */
 int fleet_read(struct fleet *fleet, const struct fleet_selection *selection, struct store *store, const char *version,
 	       uint64_t *ret_ended_ns);
+
+/* ---- Ranks ---- */
+
+/* A function of a stack. Texts are never NULL, "": unknown; borrowed for the call. */
+struct fleet_call {
+	const char *kind, *role, *name, *file, *module;
+};
+
+/* What a rank did in the selected time. */
+struct fleet_rank {
+	int32_t rank;     /* -1: unknown; then it is a recording */
+	uint32_t pid;     /* of its first process; 0: unknown */
+	const char *host; /* borrowed for the call */
+	double seconds;   /* how long its recordings lasted of that time */
+	double cpu_s;     /* CPU time of all of its threads; negative: weights are none */
+	uint64_t n_samples;
+};
+
+/* Called in this order: each stack, then each rank, and behind it each of its stacks. Negative results end it. */
+struct fleet_rank_visitor {
+	int (*stack)(void *data, const struct fleet_call *calls,
+		     size_t n_calls); /* outermost first; numbered from 0 on */
+	int (*rank)(void *data, const struct fleet_rank *rank);
+	int (*samples)(void *data, size_t stack, uint64_t n); /* of the last rank, with that stack */
+	void *data;
+};
+
+/*
+ * fleet_read_ranks - what each rank of the runs did, added up by the servers: by totals, if these can answer.
+ * Of the selection merge_processes does not matter. Samples without a stack are left out.
+ */
+int fleet_read_ranks(struct fleet *fleet, const struct fleet_selection *selection,
+		     const struct fleet_rank_visitor *visitor);
+
+/* ---- Live ---- */
+
+struct fleet_live;
+
+/* What an answer is of. */
+struct fleet_live_state {
+	size_t n_hosts, n_ranks; /* that have samples in it; ranks: recordings, if these have no ranks */
+	uint64_t newest_ns;      /* when the newest sample was taken; 0: there is none */
+	double hz;
+};
+
+/*
+ * fleet_live_new - the last samples of a job, for asking again and again.
+ * @fleet, @selection: borrowed; of the selection times do not matter, and where may not change.
+ * @store: without rows, outside of a transaction; gets stacks, functions and threads. Borrowed.
+ * Errors: -EINVAL the shippers send no single samples.
+ */
+int fleet_live_new(struct fleet *fleet, const struct fleet_selection *selection, struct store *store,
+		   const char *version, struct fleet_live **ret);
+void fleet_live_free(struct fleet_live *live);
+DEFINE_CLEANUP(struct fleet_live *, fleet_live_free)
+
+/*
+ * fleet_live_ask - sums of the last seconds before the newest sample.
+ * @take: gets each sum by process, thread and stack, as if it were a sample; the stack's row is in the store afterwards.
+ * After an error a new one has to be made, with a new store: -EAGAIN what passes.
+ */
+int fleet_live_ask(struct fleet_live *live, double window_s,
+		   int (*take)(void *data, const struct sample_row *row, uint64_t n_samples), void *data,
+		   struct fleet_live_state *ret);
 
 /* Shards that did not answer, in words; NULL: all did, as far as fleet_read() has asked. */
 const char *fleet_missing(const struct fleet *fleet);

@@ -30,10 +30,16 @@ static void function_done(struct fleet_function *function)
 	free(function->build_id);
 }
 
-void fleet_answers_done(struct fleet_answers *answers)
+void fleet_forget_threads(struct fleet_answers *answers)
 {
 	for (size_t i = 0; i < answers->n_threads; i++)
 		thread_done(&answers->threads[i]);
+	answers->n_threads = 0;
+}
+
+void fleet_answers_done(struct fleet_answers *answers)
+{
+	fleet_forget_threads(answers);
 	for (size_t i = 0; i < answers->n_functions; i++)
 		function_done(&answers->functions[i]);
 	free(answers->sums);
@@ -267,7 +273,7 @@ static int check_fetched(struct fleet *fleet, const char *what, size_t n_wanted,
 int fleet_fetch_stacks(struct fleet *fleet, struct fleet_answers *answers)
 {
 	CLEANUP(freep) uint64_t *ids = NULL;
-	size_t n = 0, allocated = 0;
+	size_t n = 0, allocated = 0, before = answers->n_stacks;
 	int r = 0;
 
 	for (size_t i = 0; i < answers->n_sums && r == 0; i++)
@@ -275,13 +281,13 @@ int fleet_fetch_stacks(struct fleet *fleet, struct fleet_answers *answers)
 	if (r == 0)
 		r = fetch_all(fleet, "SELECT stack, any(functions) FROM stacks WHERE stack IN ", " GROUP BY stack", ids,
 			      n, answers, take_stacks);
-	return r < 0 ? r : check_fetched(fleet, "stacks", n, answers->n_stacks);
+	return r < 0 ? r : check_fetched(fleet, "stacks", n, answers->n_stacks - before);
 }
 
 int fleet_fetch_functions(struct fleet *fleet, struct fleet_answers *answers)
 {
 	CLEANUP(freep) uint64_t *ids = NULL;
-	size_t n = 0, allocated = 0;
+	size_t n = 0, allocated = 0, before = answers->n_functions;
 	int r = 0;
 
 	for (size_t i = 0; i < answers->n_functions_of_stacks && r == 0; i++)
@@ -292,7 +298,7 @@ int fleet_fetch_functions(struct fleet *fleet, struct fleet_answers *answers)
 			"SELECT function, toString(any(kind)), toString(any(role)), any(name), any(file), any(module),"
 			" any(build_id), any(line) FROM functions WHERE function IN ",
 			" GROUP BY function", ids, n, answers, take_functions);
-	return r < 0 ? r : check_fetched(fleet, "functions", n, answers->n_functions);
+	return r < 0 ? r : check_fetched(fleet, "functions", n, answers->n_functions - before);
 }
 
 /* ---- Missing shards ---- */

@@ -4,6 +4,7 @@
 #define PROBING_FLEET_READ_PRIVATE_H
 
 #include "base/id_map.h"
+#include "base/interner.h"
 #include "src/fleet/read.h"
 #include "src/fleet/row_cursor.h"
 #include "src/fleet/server.h"
@@ -56,8 +57,11 @@ void fleet_drop(struct fleet_statement *statement); /* instead of sending */
 
 struct fleet_sum {
 	uint64_t run, stack, samples, weight;
+	uint64_t running; /* of fleet_fetch_rank_sums(): weight of threads that ran */
 	uint32_t pid, tid;
+	uint32_t last; /* of fleet_fetch_rank_sums(): the last minute with samples, in seconds since 1970 */
 	int32_t rank;
+	uint16_t leaf; /* the line of its innermost Python frame; 0: unknown, or not fetched */
 };
 
 /* A thread with its process. Names are owned. */
@@ -95,15 +99,52 @@ struct fleet_answers {
 	size_t n_functions, functions_allocated;
 };
 void fleet_answers_done(struct fleet_answers *answers);
-int fleet_compare_threads(const void *a, const void *b); /* by run, pid, tid */
+void fleet_forget_threads(struct fleet_answers *answers); /* before they are fetched again */
+int fleet_compare_threads(const void *a, const void *b);  /* by run, pid, tid */
 
+/* fleet_are_raw - whether all shipments of the job have single samples. */
+int fleet_are_raw(struct fleet *fleet, bool *ret);
+/* fleet_newest - when the newest sample was taken, in ms since 1970; 0: there is none. */
+int fleet_newest(struct fleet *fleet, const struct fleet_selection *selection, uint64_t *ret);
+/* The following add to what the answers have. */
+int fleet_fetch_samples(struct fleet *fleet, const struct fleet_selection *selection, struct fleet_answers *answers);
 int fleet_fetch_sums(struct fleet *fleet, const struct fleet_selection *selection, struct fleet_answers *answers);
+/* The same by rank, run and stack, in this order. */
+int fleet_fetch_rank_sums(struct fleet *fleet, const struct fleet_selection *selection, struct fleet_answers *answers);
 int fleet_fetch_threads(struct fleet *fleet, struct fleet_answers *answers);
 int fleet_fetch_stacks(struct fleet *fleet, struct fleet_answers *answers);
 int fleet_fetch_functions(struct fleet *fleet, struct fleet_answers *answers);
 
 /* fleet_note_missing - find the shards that do not answer. */
 int fleet_note_missing(struct fleet *fleet);
+
+/* ---- Writing (read_write.c) ---- */
+
+/* Answers as rows of a store. All zero but the first three. */
+struct fleet_writer {
+	struct fleet *fleet;
+	const struct fleet_answers *answers;
+	struct store *store;
+	struct interner modules, frames,
+		nodes;                /* frames: (function, line); nodes: (parent, frame) of stacks; numbers + 1 are
+						   ids of rows */
+	size_t n_functions, n_stacks; /* of the answers, that are written */
+	int64_t *stacks;              /* by answers->stacks: the row of its innermost frame */
+	struct interner variants;     /* (stack, line of its innermost Python frame) */
+	int64_t *variant_stacks;      /* by variant: the row of its innermost frame */
+	size_t n_variants, variants_allocated;
+};
+void fleet_writer_done(struct fleet_writer *writing);
+/* fleet_write_names - functions and stacks that were fetched since the last call. */
+int fleet_write_names(struct fleet_writer *writing);
+/* fleet_write_run - the runs as one. */
+int fleet_write_run(struct fleet_writer *writing, bool merge_processes, const char *version);
+/* fleet_write_threads - all threads with their processes. @with_ranks: in their names, too. */
+int fleet_write_threads(struct fleet_writer *writing, bool with_ranks);
+/* fleet_find_stack - the row of a sum's stack; 0: none. */
+int fleet_find_stack(struct fleet_writer *writing, const struct fleet_sum *sum, int64_t *ret);
+/* fleet_find_thread - of a sum; NULL: unknown. */
+const struct fleet_thread *fleet_find_thread(const struct fleet_answers *answers, const struct fleet_sum *sum);
 
 /* fleet_write - the answers as a recording (read_write.c). */
 int fleet_write(struct fleet *fleet, const struct fleet_answers *answers, bool merge_processes, struct store *store,

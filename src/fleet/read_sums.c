@@ -10,9 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sample.h"
 #include "src/fleet/read_private.h"
+#include "src/fleet/tables.h"
 
-enum { MINUTE_S = 60 };
+enum { MINUTE_S = 60, RECENT_S = 3600 };
 
 /* The part of a condition that all tables understand. */
 static int print_runs(const struct fleet *fleet, const struct fleet_selection *selection, FILE *out)
@@ -58,8 +60,25 @@ static void print_times(const struct fleet_selection *selection, FILE *out)
 		fprintf(out, " AND time >= toDateTime(%" PRIu32 ") AND time_ms >= %" PRIu64, whole_seconds(since),
 			since);
 	if (selection->has_until)
-		fprintf(out, " AND time < toDateTime(%" PRIu32 ") AND time_ms < %" PRIu64,
-			whole_seconds(until + 1000), until);
+		fprintf(out, " AND time < toDateTime(%" PRIu32 ") AND time_ms < %" PRIu64, whole_seconds(until + 1000),
+			until);
+}
+
+static void print_minutes(const struct fleet_selection *selection, FILE *out)
+{
+	if (selection->has_since)
+		fprintf(out, " AND minute >= toDateTime(%" PRIu32 ")", whole_seconds(milliseconds(selection->since)));
+	if (selection->has_until)
+		fprintf(out, " AND minute < toDateTime(%" PRIu32 ")", whole_seconds(milliseconds(selection->until)));
+}
+
+/* @ret: NULL: no condition. */
+static int parse_where(struct fleet *fleet, const struct fleet_selection *selection, char **ret)
+{
+	char why[256] = "";
+	int r = selection->where ? fleet_parse_where(selection->where, ret, why, sizeof why) : 0;
+
+	return r == -EINVAL ? fleet_fail(fleet, r, "--where is not a condition on samples: %s", why) : r;
 }
 
 /* A part of the selection is not valid. */
@@ -72,21 +91,27 @@ static int drop(struct fleet *fleet, const struct fleet_selection *selection, st
 		       : error;
 }
 
-static int take_sums(struct fleet *fleet, struct row_cursor *rows, bool has_pid, bool has_rank,
-		     struct fleet_answers *answers)
+/* The columns before stack, which are a sum's key. */
+struct sum_key {
+	bool has_pid, has_rank, has_leaf;
+};
+
+static int take_sums(struct fleet *fleet, struct row_cursor *rows, struct sum_key key, struct fleet_answers *answers)
 {
 	while (row_cursor_more(rows)) {
 		struct fleet_sum sum = { .rank = -1 };
 		int r;
 
-		if (has_pid || has_rank)
+		if (key.has_pid || key.has_rank)
 			sum.run = row_cursor_number(rows, sizeof sum.run);
-		if (has_pid) {
+		if (key.has_pid) {
 			sum.pid = (uint32_t)row_cursor_number(rows, sizeof sum.pid);
 			sum.tid = (uint32_t)row_cursor_number(rows, sizeof sum.tid);
 		}
-		if (has_rank)
+		if (key.has_rank)
 			sum.rank = row_cursor_int32(rows);
+		if (key.has_leaf)
+			sum.leaf = (uint16_t)row_cursor_number(rows, sizeof sum.leaf);
 		sum.stack = row_cursor_number(rows, sizeof sum.stack);
 		sum.samples = row_cursor_number(rows, sizeof sum.samples);
 		sum.weight = row_cursor_number(rows, sizeof sum.weight);
@@ -98,31 +123,31 @@ static int take_sums(struct fleet *fleet, struct row_cursor *rows, bool has_pid,
 	return fleet_finish_rows(fleet, rows);
 }
 
-static int fetch_samples(struct fleet *fleet, const struct fleet_selection *selection, struct fleet_answers *answers)
+int fleet_fetch_samples(struct fleet *fleet, const struct fleet_selection *selection, struct fleet_answers *answers)
 {
 	const char *group = selection->merge_processes ? "" : "run, pid, tid, ";
+	const char *leaf = selection->with_lines ? "leaf, " : "";
 	CLEANUP(freep) char *where = NULL;
-	char why[256] = "";
 	struct fleet_statement statement;
 	struct row_cursor rows;
-	int r = 0;
+	int r = parse_where(fleet, selection, &where);
 
-	if (selection->where)
-		r = fleet_parse_where(selection->where, &where, why, sizeof why);
-	if (r == -EINVAL)
-		return fleet_fail(fleet, r, "--where is not a condition on samples: %s", why);
 	if (r == 0)
 		r = fleet_begin(&statement);
 	if (r < 0)
 		return r;
-	fprintf(statement.out, "SELECT %sstack, count(), sum(weight) FROM samples", group);
+	fprintf(statement.out, "SELECT %s%sstack, count(), sum(weight) FROM samples", group, leaf);
 	r = print_runs(fleet, selection, statement.out);
 	print_times(selection, statement.out);
 	if (where)
 		fprintf(statement.out, " AND %s", where);
-	fprintf(statement.out, " GROUP BY %sstack ORDER BY %sstack", group, group);
+	fprintf(statement.out, " GROUP BY %s%sstack ORDER BY %s%sstack", group, leaf, group, leaf);
 	r = r < 0 ? drop(fleet, selection, &statement, r) : fleet_send(fleet, &statement, &rows);
-	return r < 0 ? r : take_sums(fleet, &rows, !selection->merge_processes, false, answers);
+	return r < 0 ? r
+		     : take_sums(fleet, &rows,
+				 (struct sum_key){ .has_pid = !selection->merge_processes,
+						   .has_leaf = selection->with_lines },
+				 answers);
 }
 
 static int fetch_totals(struct fleet *fleet, const struct fleet_selection *selection, struct fleet_answers *answers)
@@ -137,19 +162,14 @@ static int fetch_totals(struct fleet *fleet, const struct fleet_selection *selec
 		return r;
 	fprintf(statement.out, "SELECT %sstack, sum(toUInt64(samples)), sum(weight) FROM totals", group);
 	r = print_runs(fleet, selection, statement.out);
-	if (selection->has_since)
-		fprintf(statement.out, " AND minute >= toDateTime(%" PRIu32 ")",
-			whole_seconds(milliseconds(selection->since)));
-	if (selection->has_until)
-		fprintf(statement.out, " AND minute < toDateTime(%" PRIu32 ")",
-			whole_seconds(milliseconds(selection->until)));
+	print_minutes(selection, statement.out);
 	fprintf(statement.out, " GROUP BY %sstack ORDER BY %sstack", group, group);
 	r = r < 0 ? drop(fleet, selection, &statement, r) : fleet_send(fleet, &statement, &rows);
-	return r < 0 ? r : take_sums(fleet, &rows, false, !selection->merge_processes, answers);
+	return r < 0 ? r
+		     : take_sums(fleet, &rows, (struct sum_key){ .has_rank = !selection->merge_processes }, answers);
 }
 
-/* Whether all shipments of the job have single samples. */
-static int are_raw(struct fleet *fleet, bool *ret)
+int fleet_are_raw(struct fleet *fleet, bool *ret)
 {
 	struct fleet_statement statement;
 	struct row_cursor rows;
@@ -170,26 +190,129 @@ static bool is_minute(bool has, double seconds)
 	return !has || milliseconds(seconds) % (MINUTE_S * 1000) == 0;
 }
 
-/* Totals answer in a quarter of the time what they can answer. */
-int fleet_fetch_sums(struct fleet *fleet, const struct fleet_selection *selection, struct fleet_answers *answers)
+/* Whether totals can answer: 1; 0: samples have to, and can. Otherwise an error. */
+static int choose_totals(struct fleet *fleet, const struct fleet_selection *selection, bool prefers_totals)
 {
 	bool of_minutes = is_minute(selection->has_since, selection->since) &&
 			  is_minute(selection->has_until, selection->until),
 	     is_raw;
 	int r;
 
-	if (selection->merge_processes && of_minutes && !selection->where)
-		return fetch_totals(fleet, selection, answers);
-	r = are_raw(fleet, &is_raw);
-	if (r < 0)
+	if (prefers_totals && of_minutes && !selection->where && !selection->with_lines)
+		return 1;
+	r = fleet_are_raw(fleet, &is_raw);
+	if (r < 0 || is_raw)
 		return r;
-	if (is_raw)
-		return fetch_samples(fleet, selection, answers);
 	if (selection->where)
 		return fleet_fail(fleet, -EINVAL, "the shippers send no single samples, which --where needs");
+	if (selection->with_lines)
+		return fleet_fail(fleet, -EINVAL, "the shippers send no single samples, which lines need");
 	if (!of_minutes)
 		return fleet_fail(
 			fleet, -EINVAL,
 			"the shippers send no single samples, only sums of minutes: give whole minutes to --since and --until");
-	return fetch_totals(fleet, selection, answers);
+	return 1;
+}
+
+/* Totals answer in a quarter of the time what they can answer. */
+int fleet_fetch_sums(struct fleet *fleet, const struct fleet_selection *selection, struct fleet_answers *answers)
+{
+	int r = choose_totals(fleet, selection, selection->merge_processes);
+
+	if (r < 0)
+		return r;
+	return r ? fetch_totals(fleet, selection, answers) : fleet_fetch_samples(fleet, selection, answers);
+}
+
+/* ---- Ranks ---- */
+
+static int take_rank_sums(struct fleet *fleet, struct row_cursor *rows, struct fleet_answers *answers)
+{
+	while (row_cursor_more(rows)) {
+		struct fleet_sum sum = { .rank = row_cursor_int32(rows) };
+		int r;
+
+		sum.run = row_cursor_number(rows, sizeof sum.run);
+		sum.stack = row_cursor_number(rows, sizeof sum.stack);
+		sum.samples = row_cursor_number(rows, sizeof sum.samples);
+		sum.weight = row_cursor_number(rows, sizeof sum.weight);
+		sum.running = row_cursor_number(rows, sizeof sum.running);
+		sum.last = (uint32_t)row_cursor_number(rows, sizeof sum.last);
+		r = grow(&answers->sums, answers->n_sums, &answers->sums_allocated, sizeof *answers->sums);
+		if (r < 0)
+			return r;
+		answers->sums[answers->n_sums++] = sum;
+	}
+	return fleet_finish_rows(fleet, rows);
+}
+
+/* The states of a thread that has a processor; 0: a recording of CPU time. */
+static void print_rank_sums(FILE *out, bool is_of_totals)
+{
+	fprintf(out, "SELECT rank, run, stack, %s, sum(weight), sumIf(weight, ",
+		is_of_totals ? "sum(toUInt64(samples))" : "count()");
+	if (is_of_totals)
+		fputs("state", out);
+	else
+		fprintf(out, "bitAnd(intDiv(flags, %u), 15)", 1u << FLEET_STATE_SHIFT);
+	fprintf(out, " IN (0, %d)), max(toUInt32(%s)) FROM %s", STATE_RUNNING, is_of_totals ? "minute" : "time",
+		is_of_totals ? "totals" : "samples");
+}
+
+int fleet_fetch_rank_sums(struct fleet *fleet, const struct fleet_selection *selection, struct fleet_answers *answers)
+{
+	CLEANUP(freep) char *where = NULL;
+	struct fleet_statement statement;
+	struct row_cursor rows;
+	bool is_of_totals;
+	int r = choose_totals(fleet, selection, true);
+
+	is_of_totals = r > 0;
+	if (r == 0)
+		r = parse_where(fleet, selection, &where);
+	if (r >= 0)
+		r = fleet_begin(&statement);
+	if (r < 0)
+		return r;
+	print_rank_sums(statement.out, is_of_totals);
+	r = print_runs(fleet, selection, statement.out);
+	if (is_of_totals)
+		print_minutes(selection, statement.out);
+	else
+		print_times(selection, statement.out);
+	if (where)
+		fprintf(statement.out, " AND %s", where);
+	fputs(" GROUP BY rank, run, stack ORDER BY rank, run, stack", statement.out);
+	r = r < 0 ? drop(fleet, selection, &statement, r) : fleet_send(fleet, &statement, &rows);
+	return r < 0 ? r : take_rank_sums(fleet, &rows, answers);
+}
+
+/* ---- The newest sample ---- */
+
+/* @since: in seconds since 1970: the server reads no older parts of the table. */
+static int find_newest(struct fleet *fleet, const struct fleet_selection *selection, uint32_t since, uint64_t *ret)
+{
+	struct fleet_statement statement;
+	struct row_cursor rows;
+	int r = fleet_begin(&statement);
+
+	if (r < 0)
+		return r;
+	/* Without a sample some versions answer 1970, others NULL. */
+	fputs("SELECT toUInt64(if(count() = 0, 0, max(time_ms))) FROM samples", statement.out);
+	r = print_runs(fleet, selection, statement.out);
+	fprintf(statement.out, " AND time >= toDateTime(%" PRIu32 ")", since);
+	r = r < 0 ? drop(fleet, selection, &statement, r) : fleet_send(fleet, &statement, &rows);
+	if (r < 0)
+		return r;
+	*ret = row_cursor_number(&rows, sizeof *ret);
+	return fleet_finish_rows(fleet, &rows);
+}
+
+int fleet_newest(struct fleet *fleet, const struct fleet_selection *selection, uint64_t *ret)
+{
+	uint64_t now_s = realtime_ns() / 1000000000u;
+	int r = find_newest(fleet, selection, (uint32_t)(now_s - RECENT_S), ret);
+
+	return r == 0 && *ret == 0 ? find_newest(fleet, selection, 0, ret) : r;
 }

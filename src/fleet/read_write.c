@@ -5,24 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/interner.h"
 #include "src/fleet/read_private.h"
 
 enum { FLEET_PID = 1, MAX_DEPTH = 1 << 16, STEP_ROWS = 1 << 16 };
 
-struct writing {
-	struct fleet *fleet;
-	const struct fleet_answers *answers;
-	struct store *store;
-	struct interner modules, nodes; /* nodes: (parent, frame) of stacks; numbers + 1 are ids of rows */
-	int64_t *stacks;                /* by answers->stacks: the row of its innermost frame */
-};
-
-static void writing_done(struct writing *writing)
+void fleet_writer_done(struct fleet_writer *writing)
 {
 	interner_done(&writing->modules);
+	interner_done(&writing->frames);
 	interner_done(&writing->nodes);
+	interner_done(&writing->variants);
 	free(writing->stacks);
+	free(writing->variant_stacks);
 }
 
 static const char *or_null(const char *text)
@@ -33,7 +27,7 @@ static const char *or_null(const char *text)
 /* ---- Functions ---- */
 
 /* @ret: 0: none. */
-static int put_module(struct writing *writing, const struct fleet_function *function, int64_t *ret)
+static int put_module(struct fleet_writer *writing, const struct fleet_function *function, int64_t *ret)
 {
 	CLEANUP(freep) char *key = NULL;
 	uint32_t number;
@@ -58,35 +52,57 @@ static int put_module(struct writing *writing, const struct fleet_function *func
 							       .build_id = or_null(function->build_id) });
 }
 
-/* A function, and a frame of it with the same id. The interpreter's loop is one of a frame, not of a function. */
-static int put_function(struct writing *writing, const struct fleet_function *function, int64_t id)
+static bool is_eval(const struct fleet_function *function)
 {
-	bool is_eval = strcmp(function->role, "eval") == 0;
+	return strcmp(function->role, "eval") == 0;
+}
+
+static int parse_kind(struct fleet_writer *writing, const struct fleet_function *function, enum frame_kind *ret)
+{
+	if (frame_kind_parse(function->kind, ret) == 0)
+		return 0;
+	return fleet_fail(writing->fleet, -EBADMSG, "a function's kind is '%s', which this probing does not know",
+			  function->kind);
+}
+
+/* The interpreter's loop is one of a frame, not of a function. */
+static int put_function(struct fleet_writer *writing, const struct fleet_function *function, int64_t id)
+{
 	struct function_row row = { .function = id,
 				    .name = function->name,
-				    .role = is_eval ? NULL : or_null(function->role),
+				    .role = is_eval(function) ? NULL : or_null(function->role),
 				    .file = or_null(function->file),
 				    .first_line = (int)MIN(function->line, (uint32_t)INT32_MAX) };
-	struct frame_row frame = { .frame = id, .function = id, .is_eval = is_eval };
-	int r;
+	int r = parse_kind(writing, function, &row.kind);
 
-	if (frame_kind_parse(function->kind, &row.kind) < 0)
-		return fleet_fail(writing->fleet, -EBADMSG,
-				  "a function's kind is '%s', which this probing does not know", function->kind);
-	r = put_module(writing, function, &row.module);
+	if (r == 0 && row.kind != FRAME_PYTHON)
+		r = put_module(writing, function, &row.module);
+	return r < 0 ? r : store_put_function(writing->store, &row);
+}
+
+/* A frame of a function. @line: 0: unknown. */
+static int put_frame(struct fleet_writer *writing, uint32_t function_id, uint16_t line, int64_t *ret)
+{
+	const struct fleet_function *function = &writing->answers->functions[function_id - 1];
+	const uint32_t key[] = { function_id, line };
+	struct frame_row row = { .function = function_id, .is_eval = is_eval(function), .line = line };
+	uint32_t number;
+	int r = interner_add(&writing->frames, key, sizeof key, &number);
+
 	if (r < 0)
 		return r;
-	frame.kind = row.kind;
-	frame.module = row.module;
-	if (row.kind == FRAME_PYTHON)
-		row.module = 0;
-	r = store_put_function(writing->store, &row);
-	return r < 0 ? r : store_put_frame(writing->store, &frame);
+	*ret = row.frame = (int64_t)number + 1;
+	if (r == 0)
+		return 0;
+	r = parse_kind(writing, function, &row.kind);
+	if (r == 0)
+		r = put_module(writing, function, &row.module);
+	return r < 0 ? r : store_put_frame(writing->store, &row);
 }
 
 /* ---- Stacks ---- */
 
-static int put_node(struct writing *writing, int64_t parent, int64_t frame, unsigned depth, int64_t *ret)
+static int put_node(struct fleet_writer *writing, int64_t parent, int64_t frame, unsigned depth, int64_t *ret)
 {
 	const int64_t key[] = { parent, frame };
 	uint32_t number;
@@ -101,31 +117,85 @@ static int put_node(struct writing *writing, int64_t parent, int64_t frame, unsi
 				&(struct stack_row){ .stack = *ret, .parent = parent, .frame = frame, .depth = depth });
 }
 
-static int put_stacks(struct writing *writing)
+/* @leaf: the line of the innermost Python frame; 0: unknown. @ret: the row of the innermost frame. */
+static int put_path(struct fleet_writer *writing, const struct fleet_stack *stack, uint16_t leaf, int64_t *ret)
 {
 	const struct fleet_answers *answers = writing->answers;
+	size_t innermost = stack->n;
+	unsigned depth = 0;
 	int r = 0;
 
-	writing->stacks = calloc(answers->n_stacks + 1, sizeof *writing->stacks);
-	if (!writing->stacks)
-		return -ENOMEM;
-	for (size_t i = 0; i < answers->n_stacks; i++) {
-		const struct fleet_stack *stack = &answers->stacks[i];
-		unsigned depth = 0;
+	if (stack->n > MAX_DEPTH)
+		return fleet_fail(writing->fleet, -EBADMSG, "a stack has more than %d frames", MAX_DEPTH);
+	for (size_t j = 0; j < stack->n && leaf > 0; j++) {
+		const struct id_slot *slot = id_map_find(&answers->function_of,
+							 answers->functions_of_stacks[stack->first + j]);
 
-		if (stack->n > MAX_DEPTH)
-			return fleet_fail(writing->fleet, -EBADMSG, "a stack has more than %d frames", MAX_DEPTH);
-		for (size_t j = 0; j < stack->n && r == 0; j++) {
-			const struct id_slot *slot = id_map_find(&answers->function_of,
-								 answers->functions_of_stacks[stack->first + j]);
-
-			/* Only with --partial: the frame is left out. */
-			if (slot && slot->id > 0)
-				r = put_node(writing, writing->stacks[i], slot->id, depth++, &writing->stacks[i]);
-		}
-		if (r < 0)
-			return r;
+		if (slot && slot->id > 0 && strcmp(answers->functions[slot->id - 1].kind, "python") == 0)
+			innermost = j;
 	}
+	*ret = 0;
+	for (size_t j = 0; j < stack->n && r == 0; j++) {
+		const struct id_slot *slot = id_map_find(&answers->function_of,
+							 answers->functions_of_stacks[stack->first + j]);
+		int64_t frame;
+
+		if (!slot || slot->id == 0) /* only with --partial: the frame is left out */
+			continue;
+		r = put_frame(writing, slot->id, j == innermost ? leaf : 0, &frame);
+		if (r == 0)
+			r = put_node(writing, *ret, frame, depth++, ret);
+	}
+	return r;
+}
+
+/* The stack with a line at its innermost Python frame. */
+static int put_variant(struct fleet_writer *writing, size_t stack, uint16_t leaf, int64_t *ret)
+{
+	const uint64_t key[] = { stack, leaf };
+	uint32_t number;
+	int r = interner_add(&writing->variants, key, sizeof key, &number);
+
+	if (r == 1) {
+		r = grow(&writing->variant_stacks, writing->n_variants, &writing->variants_allocated,
+			 sizeof *writing->variant_stacks);
+		if (r == 0)
+			r = put_path(writing, &writing->answers->stacks[stack], leaf,
+				     &writing->variant_stacks[writing->n_variants++]);
+	}
+	if (r < 0)
+		return r;
+	*ret = writing->variant_stacks[number];
+	return 0;
+}
+
+/* Functions and stacks that were fetched since. */
+int fleet_write_names(struct fleet_writer *writing)
+{
+	const struct fleet_answers *answers = writing->answers;
+	int64_t *stacks = reallocarray(writing->stacks, answers->n_stacks + 1, sizeof *stacks);
+	int r = 0;
+
+	if (!stacks)
+		return -ENOMEM;
+	writing->stacks = stacks;
+	for (; writing->n_functions < answers->n_functions && r == 0; writing->n_functions++)
+		r = put_function(writing, &answers->functions[writing->n_functions], (int64_t)writing->n_functions + 1);
+	for (; writing->n_stacks < answers->n_stacks && r == 0; writing->n_stacks++)
+		r = put_path(writing, &answers->stacks[writing->n_stacks], 0, &writing->stacks[writing->n_stacks]);
+	return r;
+}
+
+int fleet_find_stack(struct fleet_writer *writing, const struct fleet_sum *sum, int64_t *ret)
+{
+	const struct id_slot *slot = sum->stack ? id_map_find(&writing->answers->stack_of, sum->stack) : NULL;
+
+	*ret = 0;
+	if (!slot || slot->id == 0)
+		return 0;
+	if (sum->leaf > 0)
+		return put_variant(writing, slot->id - 1, sum->leaf, ret);
+	*ret = writing->stacks[slot->id - 1];
 	return 0;
 }
 
@@ -140,7 +210,7 @@ static const struct fleet_thread *find_rank(const struct fleet_answers *answers,
 	return NULL;
 }
 
-static const struct fleet_thread *find_thread(const struct fleet_answers *answers, const struct fleet_sum *sum)
+const struct fleet_thread *fleet_find_thread(const struct fleet_answers *answers, const struct fleet_sum *sum)
 {
 	const struct fleet_thread key = { .run = sum->run, .pid = sum->pid, .tid = sum->tid };
 
@@ -151,7 +221,19 @@ static const struct fleet_thread *find_thread(const struct fleet_answers *answer
 		       : NULL;
 }
 
-static int put_threads(struct writing *writing)
+static int put_thread(struct fleet_writer *writing, const struct fleet_thread *thread, bool with_rank, uint64_t started)
+{
+	char name[256];
+
+	snprintf(name, sizeof name, "rank %" PRId32 ": %s", thread->rank, thread->name);
+	return store_put_thread(writing->store,
+				&(struct thread_row){ .pid = (pid_t)(thread->pid + thread->apart),
+						      .tid = (pid_t)(thread->tid + thread->apart),
+						      .name = with_rank && thread->rank >= 0 ? name : thread->name,
+						      .started_ns = started });
+}
+
+int fleet_write_threads(struct fleet_writer *writing, bool with_ranks)
 {
 	const struct fleet_answers *answers = writing->answers;
 	int r = 0;
@@ -171,16 +253,13 @@ static int put_threads(struct writing *writing)
 										     .command = it->process,
 										     .started_ns = started });
 		if (r == 0)
-			r = store_put_thread(writing->store, &(struct thread_row){ .pid = pid,
-										   .tid = (pid_t)(it->tid + it->apart),
-										   .name = it->name,
-										   .started_ns = started });
+			r = put_thread(writing, it, with_ranks, started);
 	}
 	return r;
 }
 
 /* All processes as one. */
-static int put_one_process(struct writing *writing)
+static int put_one_process(struct fleet_writer *writing)
 {
 	uint64_t started = writing->fleet->runs[0].started * UINT64_C(1000000000);
 	int r;
@@ -195,11 +274,11 @@ static int put_one_process(struct writing *writing)
 									      .started_ns = started });
 }
 
-static int put_sum(struct writing *writing, const struct fleet_sum *sum, bool merge_processes)
+static int put_sum(struct fleet_writer *writing, const struct fleet_sum *sum, bool merge_processes)
 {
-	const struct id_slot *slot = sum->stack ? id_map_find(&writing->answers->stack_of, sum->stack) : NULL;
-	const struct fleet_thread *thread = merge_processes ? NULL : find_thread(writing->answers, sum);
+	const struct fleet_thread *thread = merge_processes ? NULL : fleet_find_thread(writing->answers, sum);
 	struct total_row row = { .pid = FLEET_PID, .tid = FLEET_PID, .samples = sum->samples, .weight = sum->weight };
+	int r;
 
 	if (!merge_processes && !thread && sum->pid > 0) {
 		row.pid = (pid_t)sum->pid;
@@ -210,9 +289,8 @@ static int put_sum(struct writing *writing, const struct fleet_sum *sum, bool me
 	}
 	if (sum->samples > INT64_MAX || sum->weight > INT64_MAX)
 		return fleet_fail(writing->fleet, -EBADMSG, "numbers of the answer add up to more than 2^63");
-	if (slot && slot->id > 0)
-		row.stack = writing->stacks[slot->id - 1];
-	return store_put_total(writing->store, &row);
+	r = fleet_find_stack(writing, sum, &row.stack);
+	return r < 0 ? r : store_put_total(writing->store, &row);
 }
 
 /* ---- The run ---- */
@@ -240,7 +318,7 @@ static size_t count_hosts(const struct fleet *fleet)
 	return n;
 }
 
-static int put_run(struct writing *writing, bool merge_processes, const char *version)
+int fleet_write_run(struct fleet_writer *writing, bool merge_processes, const char *version)
 {
 	const struct fleet *fleet = writing->fleet;
 	const struct fleet_run *first = &fleet->runs[0];
@@ -271,7 +349,7 @@ static int put_run(struct writing *writing, bool merge_processes, const char *ve
 }
 
 /* Transactions do not grow without bound. */
-static int step(struct writing *writing, size_t i)
+static int step(struct fleet_writer *writing, size_t i)
 {
 	int r;
 
@@ -287,17 +365,16 @@ static int step(struct writing *writing, size_t i)
 int fleet_write(struct fleet *fleet, const struct fleet_answers *answers, bool merge_processes, struct store *store,
 		const char *version)
 {
-	CLEANUP(writing_done) struct writing writing = { .fleet = fleet, .answers = answers, .store = store };
+	CLEANUP(fleet_writer_done)
+	struct fleet_writer writing = { .fleet = fleet, .answers = answers, .store = store };
 	int r = store_begin(store);
 
 	if (r == 0)
-		r = put_run(&writing, merge_processes, version);
-	for (size_t i = 0; i < answers->n_functions && r == 0; i++)
-		r = put_function(&writing, &answers->functions[i], (int64_t)i + 1);
+		r = fleet_write_run(&writing, merge_processes, version);
 	if (r == 0)
-		r = put_stacks(&writing);
+		r = fleet_write_names(&writing);
 	if (r == 0)
-		r = merge_processes ? put_one_process(&writing) : put_threads(&writing);
+		r = merge_processes ? put_one_process(&writing) : fleet_write_threads(&writing, false);
 	for (size_t i = 0; i < answers->n_sums && r == 0; i++) {
 		r = put_sum(&writing, &answers->sums[i], merge_processes);
 		if (r == 0)

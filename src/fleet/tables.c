@@ -24,7 +24,7 @@ static const struct fleet_column samples[] = {
 	{ "number", "UInt16", NULL, ZSTD, NULL, "of samples of a thread in the same millisecond, from 0" },
 	{ "stack", "LowCardinality(UInt64)", "UInt64", ZSTD, "UInt64",
 	  "functions of its stack: stacks.stack; 0: none" },
-	{ "leaf", "UInt16", NULL, ZSTD, NULL, "executing line of the innermost frame; 0: unknown" },
+	{ "leaf", "UInt16", NULL, ZSTD, NULL, "executing line of its innermost Python frame; 0: unknown" },
 	{ "weight", "LowCardinality(UInt64)", "UInt64", ZSTD, "UInt64", "what it stands for: runs.unit" },
 	{ "flags", "UInt16", NULL, ZSTD, NULL,
 	  "bits from the lowest: 3 verdict, 3 stack end, 2 GIL, 2 garbage collection, 4 state" },

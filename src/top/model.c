@@ -74,6 +74,7 @@ void top_free(struct top *top)
 	free(top->tids);
 	free(top->command);
 	free(top->python);
+	free(top->note);
 	free(top);
 }
 
@@ -141,14 +142,30 @@ static int know_thread(struct top *top, pid_t pid, pid_t tid, uint32_t *ret)
 	return 0;
 }
 
-int top_take(void *data, const struct sample_row *row)
+int top_add(struct top *top, const struct sample_row *row, uint64_t n_samples)
 {
-	struct top *top = data;
-	struct cell cell = { .stack = (uint32_t)row->stack, .samples = !row->is_unsampled, .weight = row->weight };
+	struct cell cell = { .stack = (uint32_t)row->stack, .samples = n_samples, .weight = row->weight };
 	int r;
 
 	r = know_thread(top, row->pid, row->tid, &cell.thread);
 	return r < 0 ? r : cells_add(&top->past.fresh, &cell);
+}
+
+int top_take(void *data, const struct sample_row *row)
+{
+	return top_add(data, row, !row->is_unsampled);
+}
+
+void top_replace(struct top *top, uint64_t since_ns)
+{
+	past_reset(&top->past, since_ns);
+	top->counted_since_ns = since_ns;
+	top->is_current = false;
+}
+
+double top_window(const struct top *top)
+{
+	return top->ui.since_start ? 0 : top->ui.window_s;
 }
 
 int top_absorb(struct top *top, uint64_t now_ns)
@@ -303,12 +320,15 @@ static int copy_status(struct top *top, const struct top_status *status)
 	r = copy_text(&top->command, status->command);
 	if (r >= 0)
 		r = copy_text(&top->python, status->python);
+	if (r >= 0)
+		r = copy_text(&top->note, status->note);
 	if (r < 0)
 		return r;
 	top->status = *status;
 	top->status.tids = tids;
 	top->status.command = top->command;
 	top->status.python = top->python;
+	top->status.note = status->note ? top->note : NULL;
 	return 0;
 }
 

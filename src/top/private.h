@@ -93,7 +93,7 @@ struct top {
 	size_t n_tids;
 	/* The last status, strings owned. */
 	struct top_status status;
-	char *command, *python;
+	char *command, *python, *note;
 };
 
 /* rows.c: from sums to rows that are sorted and filtered. -ENOMEM. */

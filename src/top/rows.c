@@ -193,7 +193,7 @@ static int add_thread_row(struct top *top, pid_t pid, pid_t tid, uint64_t time_n
 	row->name = top_names_thread(top->names, pid, tid);
 	row->pid = pid;
 	row->tid = tid;
-	row->is_child = pid != top->status.pid;
+	row->is_child = !top->status.note && pid != top->status.pid;
 	row->kind = FRAME_N_KINDS;
 	row->key = ((uint64_t)(uint32_t)pid << 32 | (uint32_t)tid) + 1;
 	if (!row->name[0])

@@ -39,6 +39,7 @@ struct top_options {
 /* Contents of the header about the process. Strings are borrowed for the call. */
 struct top_status {
 	const char *command, *python, *source; /* python: "": none; source: bpf, wakeup, poll, agent */
+	const char *note;                      /* instead of process and losses: what is shown; NULL: a process is */
 	pid_t pid;
 	double hz;
 	uint64_t lost;
@@ -67,6 +68,18 @@ int top_begin(struct top *top, uint64_t now_ns, struct store **ret);
 
 /* For pipeline_options: @data is a struct top. -ENOMEM. */
 int top_take(void *data, const struct sample_row *row);
+
+/* top_add - one row that stands for so many samples. -ENOMEM. */
+int top_add(struct top *top, const struct sample_row *row, uint64_t n_samples);
+
+/*
+ * top_replace - drop all counts, but neither stacks nor names: what is added afterwards is all there was since @since_ns.
+ * For sources that are asked for the whole window again.
+ */
+void top_replace(struct top *top, uint64_t since_ns);
+
+/* The window that is shown now, in seconds; 0: since the start. */
+double top_window(const struct top *top);
 
 /* top_absorb - count new samples; call it some times a second. Errors: what reading the file reports. */
 int top_absorb(struct top *top, uint64_t now_ns);

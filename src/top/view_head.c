@@ -52,6 +52,10 @@ static void draw_process(const struct top *top, struct grid *grid, unsigned row)
 	const struct top_status *status = &top->status;
 	struct line line = { .grid = grid, .row = row };
 
+	if (status->note) {
+		add(&line, GRID_PLAIN, "%s", status->note);
+		return;
+	}
 	add(&line, GRID_PLAIN, "pid %d", (int)status->pid);
 	add(&line, GRID_PLAIN, status->python[0] ? "Python %s" : "no Python%s", status->python);
 	if (status->has_ended) {
@@ -94,7 +98,8 @@ static void draw_sampling(const struct top *top, struct grid *grid, unsigned row
 	if (ui->at.thread != SUMS_ALL_THREADS && ui->at.thread < top->n_threads)
 		add(&line, GRID_WARNING, "thread %d", (int)top->threads[ui->at.thread].tid);
 	add(&line, GRID_PLAIN, "%" PRIu64 " sample%s", top->sums.samples, top->sums.samples == 1 ? "" : "s");
-	add(&line, status->lost > 0 ? GRID_WARNING : GRID_PLAIN, "%" PRIu64 " lost", status->lost);
+	if (!status->note)
+		add(&line, status->lost > 0 ? GRID_WARNING : GRID_PLAIN, "%" PRIu64 " lost", status->lost);
 	add(&line, GRID_PLAIN, "%s, %g Hz", status->source ? status->source : "", status->hz);
 	if (!ui->show_native)
 		add(&line, GRID_PLAIN, "no native");

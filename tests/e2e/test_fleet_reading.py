@@ -11,6 +11,7 @@ import os
 import shutil
 import socket
 import sqlite3
+import subprocess
 import unittest
 import urllib.error
 import urllib.request
@@ -270,7 +271,7 @@ class Reading:
         self.assertIn("whole minutes", probing("report", sums, "--since", "1.5", check=t.USAGE).stderr)
 
     def test_the_job_must_be_clear(self):
-        self.assertRegex(probing("report", self.address, check=t.USAGE).stderr, "choose one with --job: sums, (torn, )?train")
+        self.assertRegex(probing("report", self.address, check=t.USAGE).stderr, "choose one with --job: (live, )?(odd, )?sums, (torn, )?train")
         self.assertIn("no recording of the job", probing("report", self.address, "--job", "x' OR '1", check=t.BAD_DATA).stderr)
         self.assertIn("by these hosts", probing("report", self.train, "--host", "nobody-*", check=t.BAD_DATA).stderr)
         self.assertIn("are for a fleet", probing("report", "a.db", "--rank", "1", check=t.USAGE).stderr)
@@ -315,6 +316,63 @@ class Reading:
         self.assertIn("1 of 2 shards", done.stderr)
         self.assertIn("127.0.0.1:%d" % self.fleet.dead, done.stderr)
 
+    def test_the_rank_that_differs(self):
+        """Of six ranks of a job one is in another function, and uses a quarter of the time."""
+        for rank in range(6):
+            rows = Rows("a.db", "odd", rank)
+            rows.run += 10 + rank
+            for sample in rows.samples:
+                sample["weight"] = int((1e9 if rank == 4 else 4e9) / len(rows.samples))
+            if rank == 4:
+                other = {"kind": "python", "role": None, "name": "swap", "file": "/srv/odd.py", "first_line": 1, "is_eval": 0,
+                         "path": None, "build_id": None}
+                rows.stacks[number_of("odd")] = [rows.add_function(other)]
+                rows.stack_of = collections.defaultdict(lambda: number_of("odd"))
+            self.fleet.ship(rows)
+        odd = self.address + "?job=odd"
+        by_totals = probing("cluster", "report", odd, check=t.OK).stdout
+        self.assertRegex(by_totals, r"Job: 6 ranks, \d+ samples\n\nrank 4 \(pid %d on .*\) differs:\n  CPU: 0\.\d+ CPUs; "
+                                    % self.rows[0].run_row["pid"])
+        self.assertRegex(by_totals, r"\n  100 % of samples in swap  \(odd\.py\); the median of all is 0 % \(p < 0\.0001\)\n")
+        self.assertEqual(1, by_totals.count("differs:"))
+        self.assertEqual(by_totals, probing("cluster", "report", odd, "--where", "weight >= 1", check=t.OK).stdout)
+        others = probing("cluster", "report", self.address, "--job", "odd", "--rank", "0-3,5", check=t.OK).stdout
+        self.assertIn("No rank differs from the others by more than chance.", others)
+        self.assertIn("only --job is for it", probing("cluster", "report", odd, "-d", "1s", check=t.USAGE).stderr)
+        self.assertIn("are for a fleet", probing("cluster", "report", "--rank", "1", check=t.USAGE).stderr)
+        self.assertIn("no recording of the job", probing("cluster", "report", self.address, "--job", "none", check=t.BAD_DATA).stderr)
+
+    def test_top(self):
+        """The last samples of a job, which is asked for again and again."""
+        n = [len(rows.samples) for rows in self.rows]
+        shown = probing("top", self.train, "--once", "--window", "300s", "--rows", "50", check=t.OK).stdout
+        self.assertRegex(shown, r"2 ranks on 1 host; newest sample \d\d:\d\d:\d\d, \d+ s ago")
+        self.assertRegex(shown, r"\b%d samples  fleet, 499 Hz" % sum(n))
+        self.assertIn("edit_distance", shown)
+        shown = probing("top", self.train, "--once", "--window", "300s", "--rank", "1", "--by", "thread", check=t.OK).stdout
+        self.assertRegex(shown, r"1 rank on 1 host; .*\n.*\b%d samples" % n[1])
+        self.assertIn("rank 1: ", shown)
+        self.assertIn("no single samples", probing("top", self.address + "?job=sums", "--once", check=t.USAGE).stderr)
+        self.assertIn("no recording of the job", probing("top", self.address, "--job", "x", "--once", check=t.BAD_DATA).stderr)
+        self.assertIn("are for a fleet", probing("top", "1", "--rank", "1", "--once", check=t.USAGE).stderr)
+        first, second = (Rows("a.db", "live", 0) for _ in range(2))
+        first.run, second.run = first.run + 30, first.run + 31
+        self.fleet.ship(first)
+        words = [t.BINARY, "top", self.address, "--job", "live", "-b", "--delay", "0.2", "--window", "300s"]
+        with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as top:
+            try:
+                self.read_until(top.stdout, " %d samples " % n[0])
+                self.fleet.ship(second)
+                self.read_until(top.stdout, " %d samples " % (2 * n[0]))
+            finally:
+                top.kill()
+
+    def read_until(self, lines, text):
+        for line in lines:
+            if text in line:
+                return
+        self.fail("the view ended before it showed %r" % text)
+
     def test_sql(self):
         sql = "SELECT rank, count() AS n, max(pid) AS pid, toString(run) AS text, 'a\\tb' AS tab, NULL AS nothing, 0.5 AS half" \
             " FROM samples WHERE job = 'train' GROUP BY rank, run ORDER BY rank"
@@ -341,6 +399,14 @@ class Reading:
         self.assertSamePart("--counts", "--gil", fleet=shipped)
         self.assertSamePart("--counts", "--where", "verdict != 'approximate'", fleet=shipped)
         self.assertEqual(self.folded("b.db"), self.folded(shipped, "--rank", "1"))
+        here, there = ({(row["name"], row["file"], row["line"]): row["self"] for row in json.loads(probing(
+            "report", where, "--by", "line", "--no-native", "--json", "-n", "9999", check=t.OK).stdout)["rows"] if row["self"] and row["line"]}
+            for where in ("both.db", shipped))
+        self.assertGreater(len(here), 5)
+        self.assertEqual(here, there)
+        self.assertRegex(self.folded(shipped, "--lines", "--no-native"), r"edit_distance \(demo\.py:\d+\) \d+\n")
+        shown = probing("annotate", shipped, "edit_distance", check=t.OK).stdout
+        self.assertRegex(shown, r"[1-9].* row\[j\] = min\(")
 
 
 class Old(Reading, t.Case):

@@ -513,6 +513,54 @@ static void equal_ranks_do_not_differ(void **state)
 	cluster_done(&cluster);
 }
 
+/* Ranks of many samples, as a fleet has them; those of the odd one are elsewhere. */
+static void samples_are_compared_as_looks_are(void **state)
+{
+	static const struct cluster_frame calls[] = {
+		{ .kind = FRAME_PYTHON, .function = "step", .file = "/srv/train.py" },
+		{ .kind = FRAME_PYTHON, .function = "all_reduce", .file = "/usr/lib/python3/torch/distributed/c10d.py" },
+		{ .kind = FRAME_PYTHON, .function = "load", .file = "/srv/train.py" },
+	};
+	struct cluster cluster = { 0 };
+	struct cluster_host *host;
+	struct cluster_rank *rank;
+	uint32_t frames[3], waits, loads;
+	CLEANUP(freep) char *text = NULL, *equal = NULL;
+
+	(void)state;
+	assert_int_equal(cluster_add_host(&cluster, "a", NULL, NULL, &host), 0);
+	for (size_t i = 0; i < N_ELEMENTS(calls); i++)
+		assert_true(cluster_add_frame(&cluster, &calls[i], &frames[i]) >= 0);
+	assert_int_equal(cluster_add_stack(&cluster, frames, 2, &waits), 0);
+	assert_int_equal(cluster_add_stack(&cluster, frames + 2, 1, &loads), 0);
+	for (size_t i = 0; i < 8; i++) {
+		struct rank_identity identity = { .rank = (int64_t)i, .local_rank = -1, .world_size = -1 };
+
+		assert_int_equal(cluster_add_rank(&cluster, 0, (pid_t)(10 + i), &identity, &rank), 0);
+		rank->usage = (struct rank_usage){ .seconds = 86400,
+						   .cpu_s = 86400,
+						   .queued_s = -1,
+						   .throttled_s = -1,
+						   .stolen_s = -1,
+						   .step_ms = -1 };
+		assert_int_equal(cluster_add_looks(rank, waits, i == 5 ? UINT64_C(2000000000) : UINT64_C(5000000000)),
+				 0);
+		assert_int_equal(cluster_add_looks(rank, loads, i == 5 ? UINT64_C(3000000000) : 0), 0);
+	}
+	text = report(&cluster);
+	assert_non_null(strstr(text, "Job: 8 ranks, 40000000000 samples\n\nrank 5 (pid 15 on a) differs:\n  "));
+	assert_non_null(
+		strstr(text, "\n  60 % of samples in load  (train.py); the median of all is 0 % (p < 0.0001)\n"));
+	assert_non_null(strstr(
+		text,
+		"\n  40 % of samples in step  (train.py), in all_reduce; the median of all is 100 % (p < 0.0001)\n"));
+	cluster.ranks[5].looks[0].n += cluster.ranks[5].looks[1].n;
+	cluster.ranks[5].looks[1].n = 0;
+	equal = report(&cluster);
+	assert_non_null(strstr(equal, "No rank differs from the others by more than chance.\n"));
+	cluster_done(&cluster);
+}
+
 /* Of thousands of ranks, and of times that are no times. */
 static void many_ranks_are_compared_at_once(void **state)
 {
@@ -678,6 +726,7 @@ int main(void)
 		cmocka_unit_test(fishers_test_is_exact),
 		cmocka_unit_test(the_rank_that_differs_is_named_with_what_it_does),
 		cmocka_unit_test(equal_ranks_do_not_differ),
+		cmocka_unit_test(samples_are_compared_as_looks_are),
 		cmocka_unit_test(many_ranks_are_compared_at_once),
 		cmocka_unit_test(commands_end_at_their_deadline),
 		cmocka_unit_test(all_commands_together_have_a_limit),
