@@ -11,13 +11,13 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/view.h"
-#include "src/http/http.h"
 
 enum { MAX_HEADERS = 32, MAX_HEADER_BYTES = 4096, HTTP_PORT = 80, HTTPS_PORT = 443, MAX_SHOWN = 200 };
 
@@ -124,45 +124,75 @@ static void printable(const struct http_answer *answer, char *to)
 	to[n] = '\0';
 }
 
-static int fail_status(const char *out, const struct http_answer *answer)
+static int explain(char *why, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static int explain(char *why, int error, const char *format, ...)
 {
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(why, OTLP_MAX_WHY, format, arguments);
+	va_end(arguments);
+	return error;
+}
+
+/* Source: opentelemetry-proto 1.11, docs/specification.md, OTLP/HTTP Response: retryable are 429, 502, 503 and 504. */
+static int judge_status(const char *out, const struct http_answer *answer, char *why)
+{
+	bool passes = answer->status == 429 || (answer->status >= 502 && answer->status <= 504);
 	char text[MAX_SHOWN + 1];
 
 	printable(answer, text);
 	if (answer->status == 404)
-		return cli_fail(
-			EXIT_NO_OUTPUT,
+		return explain(
+			why, -ENOENT,
 			"%s receives no profiles (404): a Collector needs --feature-gates=service.profilesSupport and a "
 			"pipeline of profiles",
 			out);
 	if (answer->status == 401 || answer->status == 403)
-		return cli_fail(EXIT_NO_OUTPUT,
-				"%s refuses the sender (%d): put its token into OTEL_EXPORTER_OTLP_HEADERS, as "
-				"Authorization=Bearer%%20TOKEN",
-				out, answer->status);
-	return cli_fail(EXIT_NO_OUTPUT, "%s answers %d%s%s%s", out, answer->status, text[0] ? ": " : "", text,
-			answer->status == 429 || answer->status >= 502 ? "; try again later" : "");
+		return explain(why, -EACCES,
+			       "%s refuses the sender (%d): put its token into OTEL_EXPORTER_OTLP_HEADERS, as "
+			       "Authorization=Bearer%%20TOKEN",
+			       out, answer->status);
+	return explain(why, passes ? -EAGAIN : -EREMOTEIO, "%s answers %d%s%s%s", out, answer->status,
+		       text[0] ? ": " : "", text, passes ? "; try again later" : "");
 }
 
 /* A part may be refused with a status of 200. */
-static int judge(const char *out, const struct http_answer *answer)
+static int judge(const char *out, const struct http_answer *answer, char *why)
 {
 	CLEANUP(freep) char *message = NULL;
 	int64_t rejected = 0;
 
 	if (answer->status < 200 || answer->status > 299)
-		return fail_status(out, answer);
+		return judge_status(out, answer, why);
 	if (export_otlp_answer(answer->body, answer->n_body, &rejected, &message) < 0)
-		return cli_fail(EXIT_NO_OUTPUT, "%s is no receiver of OTLP: its answer is none", out);
+		return explain(why, -EPROTO, "%s is no receiver of OTLP: its answer is none", out);
 	if (rejected > 0)
-		return cli_fail(EXIT_NO_OUTPUT, "%s refused %" PRId64 " profiles%s%s", out, rejected,
-				message ? ": " : "", message ? message : "");
+		return explain(why, -EREMOTEIO, "%s refused %" PRId64 " profiles%s%s", out, rejected,
+			       message ? ": " : "", message ? message : "");
 	if (message)
 		cli_say("%s: %s\n", out, message);
-	return EXIT_OK;
+	return 0;
 }
 
-/* ---- Request ---- */
+/* ---- Receiver ---- */
+
+struct otlp_receiver {
+	const char *out; /* borrowed */
+	char url[HTTP_MAX_URL];
+	struct headers headers;
+	struct http *http;
+};
+
+void otlp_receiver_close(struct otlp_receiver *receiver)
+{
+	if (!receiver)
+		return;
+	http_close(receiver->http);
+	headers_done(&receiver->headers);
+	free(receiver);
+}
 
 static int fail_headers(int error)
 {
@@ -182,13 +212,10 @@ static int fail_open(int error)
 	return cli_fail(EXIT_FAILED, "%s", strerror(-error));
 }
 
-static int send_bytes(const char *out, const char *bytes, size_t n_bytes)
+static int make_url(const char *out, char *to, size_t n_bytes)
 {
-	CLEANUP(headers_done) struct headers headers = { 0 };
-	CLEANUP(http_closep) struct http *http = NULL;
 	struct http_place place;
-	struct http_answer answer;
-	char base[512], url[HTTP_MAX_URL];
+	char base[512];
 	int r;
 
 	r = http_place_parse(out, &place);
@@ -196,49 +223,104 @@ static int send_bytes(const char *out, const char *bytes, size_t n_bytes)
 		r = -EPERM;
 	if (r == 0)
 		r = http_place_base(&place, place.is_https ? HTTPS_PORT : HTTP_PORT, base, sizeof base);
+	if (r == -EPERM)
+		return cli_fail(EXIT_USAGE, "users and passwords do not belong into the address: put them into "
+					    "OTEL_EXPORTER_OTLP_HEADERS");
 	if (r < 0)
-		return cli_fail(EXIT_USAGE, "%s",
-				r == -EPERM ? "users and passwords do not belong into the address: put them into "
-					      "OTEL_EXPORTER_OTLP_HEADERS"
-					    : "not an address: write https://HOST:PORT");
-	snprintf(url, sizeof url, "%s/%s", base, place.path[0] ? place.path : default_path);
-	r = make_headers(&headers);
+		return cli_fail(EXIT_USAGE, "not an address: write https://HOST:PORT");
+	snprintf(to, n_bytes, "%s/%s", base, place.path[0] ? place.path : default_path);
+	return EXIT_OK;
+}
+
+int otlp_receiver_open(const char *out, const struct http_options *options, struct otlp_receiver **ret)
+{
+	struct http_options http = *options;
+	struct otlp_receiver *receiver = calloc(1, sizeof *receiver);
+	int status, r;
+
+	*ret = receiver;
+	if (!receiver)
+		return cli_fail(EXIT_FAILED, "not enough memory");
+	receiver->out = out;
+	status = make_url(out, receiver->url, sizeof receiver->url);
+	if (status != EXIT_OK)
+		return status;
+	r = make_headers(&receiver->headers);
 	if (r < 0)
 		return fail_headers(r);
-	r = http_open(&(struct http_options){ .ca_file = getenv("OTEL_EXPORTER_OTLP_CERTIFICATE") }, &http);
-	if (r < 0)
-		return fail_open(r);
-	r = http_send(http,
-		      &(struct http_request){
-			      .method = "POST", .url = url, .headers = headers.list, .body = bytes, .n_body = n_bytes },
-		      &answer);
-	if (r < 0)
-		return cli_fail(EXIT_NO_OUTPUT, "%s: %s", out, http_error(http));
-	return judge(out, &answer);
+	if (!http.ca_file)
+		http.ca_file = getenv("OTEL_EXPORTER_OTLP_CERTIFICATE");
+	r = http_open(&http, &receiver->http);
+	return r < 0 ? fail_open(r) : EXIT_OK;
 }
+
+const char *otlp_receiver_url(const struct otlp_receiver *receiver)
+{
+	return receiver->url;
+}
+
+int otlp_post(struct otlp_receiver *receiver, const char *bytes, size_t n_bytes, char *why)
+{
+	struct http_answer answer;
+	int r = http_send(receiver->http,
+			  &(struct http_request){ .method = "POST",
+						  .url = receiver->url,
+						  .headers = receiver->headers.list,
+						  .body = bytes,
+						  .n_body = n_bytes,
+						  .is_once = true },
+			  &answer);
+
+	if (r == 0)
+		return judge(receiver->out, &answer, why);
+	explain(why, r, "%s: %s", receiver->out, http_error(receiver->http));
+	return r == -EHOSTUNREACH || r == -ECONNREFUSED || r == -ETIMEDOUT || r == -ECONNRESET ? -EAGAIN : r;
+}
+
+int otlp_write(const struct exporter *exporter, const struct profile *profile, const struct export_options *options,
+	       char **ret, size_t *ret_bytes)
+{
+	struct export_options compressed = *options;
+	char *bytes = NULL;
+	FILE *body = open_memstream(&bytes, ret_bytes);
+	int r;
+
+	if (!body)
+		return -ENOMEM;
+	compressed.compress = true;
+	r = exporter->write(profile, &compressed, body);
+	if (fclose(body) != 0 && r == 0)
+		r = -ENOMEM;
+	if (r < 0)
+		free(bytes);
+	else
+		*ret = bytes;
+	return r;
+}
+
+DEFINE_CLEANUP(struct otlp_receiver *, otlp_receiver_close)
 
 int otlp_send(const struct exporting *exporting, bool quiet)
 {
+	CLEANUP(otlp_receiver_closep) struct otlp_receiver *receiver = NULL;
 	CLEANUP(freep) char *bytes = NULL;
-	struct export_options options = *exporting->options;
+	char why[OTLP_MAX_WHY];
 	size_t n_bytes;
-	FILE *body;
 	int status, r;
 
 	if (strcmp(exporting->exporter->name, "otlp") != 0)
 		return cli_fail(EXIT_USAGE, "only otlp is sent to an address, not %s", exporting->exporter->name);
-	body = open_memstream(&bytes, &n_bytes);
-	if (!body)
-		return cli_fail(EXIT_FAILED, "not enough memory");
-	options.compress = true;
-	r = exporting->exporter->write(exporting->profile, &options, body);
-	if (fclose(body) != 0 && r == 0)
-		r = -ENOMEM;
+	r = otlp_write(exporting->exporter, exporting->profile, exporting->options, &bytes, &n_bytes);
 	if (r < 0)
 		return view_fail_export(exporting->recording, exporting->exporter, r);
-	status = send_bytes(exporting->out, bytes, n_bytes);
-	if (status == EXIT_OK && !quiet)
+	status = otlp_receiver_open(exporting->out, &(struct http_options){ 0 }, &receiver);
+	if (status != EXIT_OK)
+		return status;
+	r = otlp_post(receiver, bytes, n_bytes, why);
+	if (r < 0)
+		return cli_fail(EXIT_NO_OUTPUT, "%s", why);
+	if (!quiet)
 		cli_say("probing: sent %zu bytes to %s (%" PRIu64 " samples)\n", n_bytes, exporting->out,
 			cli_count_samples(exporting->profile));
-	return status;
+	return EXIT_OK;
 }

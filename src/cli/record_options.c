@@ -96,8 +96,8 @@ static const struct argp_option option_list[] = {
 	{ "metrics-only", KEY_METRICS_ONLY, NULL, 0,
 	  "Take no samples: store metrics alone, of the selected processes or of the whole machine", 0 },
 	{ "to", KEY_TO, "URL", 0,
-	  "Also send the recording to http[s]://USER@HOST[:PORT]/DATABASE meanwhile, by a probing ship of its own; the recorder "
-	  "does not wait for it, and its messages are in OUT.ship.log", 0 },
+	  "Also send the recording to http[s]://USER@HOST[:PORT]/DATABASE or otlp+http[s]://HOST[:PORT] meanwhile, by a probing "
+	  "ship of its own; the recorder does not wait for it, and its messages are in OUT.ship.log", 0 },
 	{ "background", KEY_BACKGROUND, NULL, 0,
 	  "Return once recording has begun: print the recorder's PID and file, and go on in a process of its own, with "
 	  "messages in OUT.log; SIGTERM to that PID ends it", 0 },
@@ -291,9 +291,16 @@ static void check_metrics_only(struct argp_state *state, const struct record_opt
 /* Before a recording begins whose shipper would end at once, and before the address is printed. */
 static void check_to(struct argp_state *state, const char *url)
 {
+	bool is_otlp = strncmp(url, "otlp+", strlen("otlp+")) == 0;
 	struct http_place place;
-	int r = http_place_parse(url, &place);
+	int r = http_place_parse(is_otlp ? url + strlen("otlp+") : url, &place);
 
+	if (is_otlp && r == 0 && !place.user[0])
+		return;
+	if (is_otlp)
+		argp_error(state,
+			   "--to has no address of a receiver: write otlp+https://HOST:PORT, and put secrets into "
+			   "OTEL_EXPORTER_OTLP_HEADERS");
 	if (r == -EPERM)
 		argp_error(state, "--to: the address has a password in it, which other users see in the list of "
 				  "processes: put it into a file that PROBING_FLEET_PASSWORD_FILE names");

@@ -11,6 +11,7 @@
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/fleet_secrets.h"
+#include "src/cli/ship_otlp.h"
 #include "src/fleet/fleet.h"
 #include "src/http/http.h"
 
@@ -54,13 +55,20 @@ struct options {
 	enum action action;
 	const char *password_file, *writer_file, *reader_file;
 	char *password, *writer_password, *reader_password;
+	struct fleet_sink sink;
+	struct ship_otlp *otlp; /* NULL: ClickHouse */
 	bool is_quiet;
 };
 
 static const struct argp_option option_list[] = {
-	{ "to", OPTION_TO, "URL", 0, "Send to http[s]://USER@HOST[:PORT]/DATABASE; one for each shard (repeatable)",
+	{ "to", OPTION_TO, "URL", 0,
+	  "Send to http[s]://USER@HOST[:PORT]/DATABASE; one for each shard (repeatable); or to a receiver of OpenTelemetry's "
+	  "profiles, otlp+http[s]://HOST[:PORT][/PATH]",
 	  0 },
-	{ "job", OPTION_JOB, "NAME", 0, "Name of the job (default: $SLURM_JOB_ID, else the host's name)", 0 },
+	{ "job", OPTION_JOB, "NAME", 0,
+	  "Name of the job (default: $SLURM_JOB_ID, else the host's name); of OTLP the service.name (default: "
+	  "$OTEL_SERVICE_NAME, else the program's)",
+	  0 },
 	{ "rank", OPTION_RANK, "N", 0, "Rank of processes whose environment names none (default: $RANK, else -1)", 0 },
 	{ "raw", OPTION_RAW, "yes|no|TIME", 0,
 	  "Send the samples, too, not only totals of each minute; or those younger than TIME (default: yes)", 0 },
@@ -131,6 +139,19 @@ static void check(struct argp_state *state, const struct options *options)
 
 	if (options->ship.access.n_urls == 0)
 		argp_error(state, "--to is missing: probing ship FILE --to https://USER@HOST/DATABASE");
+	for (size_t i = 0; i < options->ship.access.n_urls; i++) {
+		if (!ship_otlp_is_one(options->urls[i]))
+			continue;
+		if (options->ship.access.n_urls > 1)
+			argp_error(state, "one --to with otlp+...: each receiver has a ship of its own");
+		if (options->action != SHIP && options->action != STATUS)
+			argp_error(
+				state,
+				"a receiver of OTLP has no tables, and cannot be asked what it has: only --status is "
+				"for it");
+		if (options->ship.raw_s < (double)INFINITY)
+			argp_error(state, "--raw is for ClickHouse: OTLP has single samples only");
+	}
 	if (!takes_files && options->n_files > 0)
 		argp_error(state, "--init and --drop-old take no recording");
 	if (!options->writer_file != !options->reader_file)
@@ -268,10 +289,12 @@ static const struct argp argp = {
 	.args_doc = "[FILE...]",
 	.doc = "Send recordings (default: probing.db) to ClickHouse, each sample exactly once. Recordings that are still written "
 	       "are followed to their end. When the server is away or overloaded, samples wait in the recording; a killed ship "
-	       "continues where it was.\vExamples:\n"
+	       "continues where it was. A receiver of OTLP (Collector, Pyroscope, Elastic) gets each sample at least once: nobody can "
+	       "ask it what has arrived.\vExamples:\n"
 	       "  probing ship --init --to https://admin@ch.example/prod --keep-days 30\n"
 	       "  probing ship *.db --to https://prod_writer@ch.example/prod --job llm-7 --password-file ~/.ch\n"
-	       "  probing ship train.db --to http://127.0.0.1/prod --verify\n\n"
+	       "  probing ship train.db --to http://127.0.0.1/prod --verify\n"
+	       "  probing ship train.db --to otlp+https://collector.example:4318 --job llm-7\n\n"
 	       "Passwords come from a file or from $" FLEET_PASSWORD_VARIABLE
 	       ", never from the command line. docs/fleet.md has the "
 	       "tables, sizes, and what is sent. Exit status: 65 the server's rows differ, or FILE is damaged; 66 no such file, or "
@@ -371,6 +394,8 @@ static int status_of(int error)
 		return EXIT_BAD_DATA;
 	case -EKEYREJECTED:
 		return EXIT_NOT_PERMITTED;
+	case -EREMOTEIO:
+		return EXIT_NO_OUTPUT;
 	case -EINVAL:
 	case -ENAMETOOLONG:
 		return EXIT_USAGE;
@@ -420,15 +445,17 @@ static int print_status(const struct options *options)
 {
 	char error[FLEET_MAX_SENTENCE];
 
-	printf("%-16s  %12s  %12s  %9s  %7s  %s\n", "run", "recorded", "sent", "shipments", "waiting", "recording");
+	printf("%-16s  %12s  %12s  %9s  %7s  %9s  %s\n", "run", "recorded", "sent", "shipments", "waiting", "dropped",
+	       "recording");
 	for (size_t i = 0; i < options->n_files; i++) {
 		struct fleet_status status;
 		int r = fleet_status(options->files[i], &options->ship, &status, error);
 
 		if (r < 0)
 			return cli_fail(status_of(r), "%s", error);
-		printf("%016" PRIx64 "  %12" PRId64 "  %12" PRIu64 "  %9" PRIu64 "  %7" PRIu64 "  %s\n", status.run,
-		       status.n_recorded, status.n_samples, status.n_done, status.n_open, options->files[i]);
+		printf("%016" PRIx64 "  %12" PRId64 "  %12" PRIu64 "  %9" PRIu64 "  %7" PRIu64 "  %9" PRIu64 "  %s\n",
+		       status.run, status.n_recorded, status.n_samples, status.n_done, status.n_open, status.n_dropped,
+		       options->files[i]);
 	}
 	return fflush(stdout) == 0 ? EXIT_OK : cli_fail_write("-", -errno);
 }
@@ -492,11 +519,13 @@ static int run_ship(int argc, char **argv)
 		.ship = { .raw_s = INFINITY, .every_s = 60, .rank = default_rank() },
 		.init = { .keep_days = DEFAULT_KEEP_DAYS, .keep_totals_days = DEFAULT_KEEP_TOTALS_DAYS },
 	};
+	const char *service;
 	char host[256];
 	int status;
 
 	cli_parse(&argp, argc, argv, 0, &options);
 	options.is_quiet |= cli_is_quiet();
+	service = options.ship.job ?: getenv("OTEL_SERVICE_NAME");
 	if (!options.ship.job)
 		options.ship.job = default_job(host, sizeof host);
 	if (options.n_files == 0)
@@ -505,11 +534,18 @@ static int run_ship(int argc, char **argv)
 	options.ship.access.keep_going = keep_going;
 	options.ship.say = tell;
 	options.ship.say_data = &options;
-	status = read_passwords(&options);
-	if (status == EXIT_OK) {
-		warn_of_plain_http(&options);
-		status = act(&options);
+	if (ship_otlp_is_one(options.urls[0])) {
+		status = ship_otlp_open(options.urls[0], &options.ship.access, service && *service ? service : NULL,
+					&options.sink, &options.otlp);
+		options.ship.sink = &options.sink;
+	} else {
+		status = read_passwords(&options);
+		if (status == EXIT_OK)
+			warn_of_plain_http(&options);
 	}
+	if (status == EXIT_OK)
+		status = act(&options);
+	ship_otlp_close(options.otlp);
 	http_forget(options.password);
 	http_forget(options.writer_password);
 	http_forget(options.reader_password);
@@ -518,7 +554,7 @@ static int run_ship(int argc, char **argv)
 
 const struct verb verb_ship = {
 	.name = "ship",
-	.summary = "send recordings of many hosts to ClickHouse",
+	.summary = "send recordings of many hosts to ClickHouse, or as OTLP",
 	.argp = &argp,
 	.run = run_ship,
 };

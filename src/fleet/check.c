@@ -43,11 +43,14 @@ static int fail(char *error, int r, const char *format, ...)
 static int open_plan(struct checked *checked, const char *url, const struct fleet_options *options, char *error)
 {
 	char target[512];
-	int r = server_open(&checked->server, url, &options->access);
+	int r = options->sink ? 0 : server_open(&checked->server, url, &options->access);
 
 	if (r < 0)
 		return fail(error, r, "%s", checked->server.error); /* without the address: a password may be in it */
-	server_target(&checked->server, target, sizeof target);
+	if (options->sink)
+		snprintf(target, sizeof target, "%s", options->sink->target);
+	else
+		server_target(&checked->server, target, sizeof target);
 	r = plan_open(options->state, checked->feed.run.run, target, &checked->plan);
 	if (r == 0)
 		r = plan_job(checked->plan, NULL, &checked->job); /* who looks does not name the job */
@@ -62,6 +65,7 @@ static int open_plan(struct checked *checked, const char *url, const struct flee
 static int open_checked(struct checked *checked, const char *path, const struct fleet_options *options,
 			struct fleet_status *ret, char *error)
 {
+	struct plan_counts counts = { 0 };
 	uint32_t block = 0;
 	int r;
 
@@ -83,7 +87,11 @@ static int open_checked(struct checked *checked, const char *path, const struct 
 			r = plan_last(checked->plan, &block, &ret->n_planned);
 	}
 	if (r == 0)
-		r = plan_count(checked->plan, &ret->n_done, &ret->n_samples, &ret->n_open);
+		r = plan_count(checked->plan, &counts);
+	ret->n_done = counts.n_done;
+	ret->n_samples = counts.n_samples;
+	ret->n_open = counts.n_open;
+	ret->n_dropped = counts.n_dropped;
 	return r;
 }
 

@@ -23,14 +23,33 @@ struct fleet_access {
 	void *keep_going_data;
 };
 
+/* A range of a recording's samples, which was written down before it is sent. */
+struct fleet_range {
+	const char *path;
+	int64_t first, last;         /* numbers of samples, both included */
+	uint64_t since_ns, until_ns; /* from its earliest sample to its latest one, both included */
+};
+
+/* Another receiver than ClickHouse. */
+struct fleet_sink {
+	const char *target; /* plans are of it: the address without secrets */
+	/*
+	 * Send a range. @ret_bytes: sent. @why: a sentence, of FLEET_MAX_SENTENCE bytes.
+	 * Returns 0: it has arrived; -EAGAIN: it is sent again later; another error ends the shipper.
+	 */
+	int (*send)(void *data, const struct fleet_range *range, uint64_t *ret_bytes, char *why);
+	void *data;
+};
+
 struct fleet_options {
 	struct fleet_access access;
-	const char *job;   /* of all recordings */
-	int rank;          /* of processes whose environment says nothing; -1: unknown */
-	double raw_s;      /* send samples themselves if they are younger; 0: none, INFINITY: all */
-	unsigned max_rows; /* samples of a shipment, at most FLEET_MAX_ROWS; 0: that many */
-	double every_s;    /* of a recording that is still written: how long its samples wait at most */
-	const char *state; /* folder of the plans; NULL: the user's state folder */
+	const struct fleet_sink *sink; /* instead of the servers of access; NULL: ClickHouse */
+	const char *job;               /* of all recordings */
+	int rank;                      /* of processes whose environment says nothing; -1: unknown */
+	double raw_s;                  /* send samples themselves if they are younger; 0: none, INFINITY: all */
+	unsigned max_rows;             /* samples of a shipment, at most FLEET_MAX_ROWS; 0: that many */
+	double every_s;                /* of a recording that is still written: how long its samples wait at most */
+	const char *state;             /* folder of the plans; NULL: the user's state folder */
 	void (*say)(void *data, const char *sentence); /* news on the way: a server that does not answer; may be NULL */
 	void *say_data;
 };
@@ -46,6 +65,7 @@ struct fleet_result {
  *         -EBUSY another shipper has that recording; -EBADE the server has other rows than were sent;
  *         -EKEYREJECTED its certificate; others of reading and writing. ret->error has a sentence.
  * Lost connections and overloaded servers are no errors: they are waited for without end.
+ * A sink gets each range at least once: it cannot be asked whether one has arrived whose answer was lost.
  */
 int fleet_ship(const char *const *paths, size_t n_paths, const struct fleet_options *options, struct fleet_result *ret);
 
@@ -75,6 +95,7 @@ struct fleet_status {
 	int64_t n_recorded;                 /* number of its newest sample */
 	int64_t n_planned;                  /* number of the last sample that a shipment has */
 	uint64_t n_done, n_open, n_samples; /* shipments that arrived, that did not; samples of the former */
+	uint64_t n_dropped;                 /* samples that the recording had dropped before they were sent */
 	uint64_t n_wrong;                   /* fleet_verify(): shipments whose rows differ */
 	uint64_t n_lost, n_doubled;         /* and by how many samples */
 };

@@ -224,21 +224,24 @@ int plan_finish(struct plan *plan, uint32_t block)
 	return r == 0 ? step(plan, statement) : r;
 }
 
-int plan_count(struct plan *plan, uint64_t *ret_done, uint64_t *ret_samples, uint64_t *ret_open)
+int plan_count(struct plan *plan, struct plan_counts *ret)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *row = NULL;
-	int r = prepare(plan,
-			"SELECT coalesce(sum(done), 0), coalesce(sum(CASE WHEN done THEN samples END), 0),"
-			" coalesce(sum(NOT done), 0) FROM shipment WHERE target = ?1",
-			&row);
+	int r = prepare(
+		plan,
+		"SELECT coalesce(sum(done), 0), coalesce(sum(CASE WHEN done THEN samples END), 0),"
+		" coalesce(sum(NOT done), 0), (SELECT coalesce(sum(n), 0) FROM (SELECT last - first + 1 - sum(samples) AS n"
+		" FROM shipment WHERE target = ?1 GROUP BY first)) FROM shipment WHERE target = ?1",
+		&row);
 
 	if (r == 0)
 		r = step(plan, row);
 	if (r < 0)
 		return r;
-	*ret_done = (uint64_t)sqlite3_column_int64(row, 0);
-	*ret_samples = (uint64_t)sqlite3_column_int64(row, 1);
-	*ret_open = (uint64_t)sqlite3_column_int64(row, 2);
+	*ret = (struct plan_counts){ .n_done = (uint64_t)sqlite3_column_int64(row, 0),
+				     .n_samples = (uint64_t)sqlite3_column_int64(row, 1),
+				     .n_open = (uint64_t)sqlite3_column_int64(row, 2),
+				     .n_dropped = (uint64_t)MAX(sqlite3_column_int64(row, 3), 0) };
 	return 0;
 }
 

@@ -63,8 +63,12 @@ int plan_each(struct plan *plan, int (*take)(void *data, const struct shipment *
  */
 int plan_job(struct plan *plan, const char *given, char **ret);
 
-/* plan_count - numbers of shipments and samples that are done, and of shipments that are not. */
-int plan_count(struct plan *plan, uint64_t *ret_done, uint64_t *ret_samples, uint64_t *ret_open);
+struct plan_counts {
+	uint64_t n_done, n_samples; /* shipments that have arrived, and their samples */
+	uint64_t n_open;            /* shipments that have not */
+	uint64_t n_dropped;         /* samples that the recording had dropped before they were planned */
+};
+int plan_count(struct plan *plan, struct plan_counts *ret);
 
 /* Path of the file. Borrowed. */
 const char *plan_path(const struct plan *plan);

@@ -295,6 +295,47 @@ static int send_run(struct ship *ship, struct recording *recording)
 	return insert_some(ship, recording->server, &ship->small);
 }
 
+/* The range of a shipment whose samples are loaded. */
+static struct fleet_range range_of(const struct feed *feed, const struct shipment *shipment)
+{
+	struct fleet_range range = {
+		.path = feed->path, .first = shipment->first, .last = shipment->last, .since_ns = UINT64_MAX
+	};
+
+	for (size_t i = 0; i < feed->n_rows; i++) {
+		range.since_ns = MIN(range.since_ns, feed->rows[i].time_ns);
+		range.until_ns = MAX(range.until_ns, feed->rows[i].time_ns);
+	}
+	return range;
+}
+
+/* Samples that were dropped from the recording since they were planned are gone. */
+static int send_to_sink(struct ship *ship, struct recording *recording, const struct shipment *shipment)
+{
+	const struct fleet_sink *sink = ship->options->sink;
+	const struct fleet_range range = range_of(&recording->feed, shipment);
+	char why[FLEET_MAX_SENTENCE] = "";
+	struct patience patience = { 0 };
+	uint64_t n_bytes = 0;
+	int r = 0;
+
+	while (recording->feed.n_rows > 0 && (r = sink->send(sink->data, &range, &n_bytes, why)) == -EAGAIN) {
+		r = be_patient(ship, &patience, why);
+		if (r < 0)
+			return r;
+	}
+	if (r < 0)
+		return fail(ship, r, "%s", why);
+	end_patience(ship, &patience);
+	r = plan_finish(recording->plan, shipment->block);
+	if (r < 0)
+		return r;
+	ship->result->n_shipments++;
+	ship->result->n_samples += recording->feed.n_rows;
+	ship->result->n_bytes += n_bytes;
+	return 0;
+}
+
 static int send_shipment(struct ship *ship, struct recording *recording, const struct shipment *planned)
 {
 	struct shipment shipment = *planned;
@@ -484,6 +525,18 @@ static bool is_raw(const struct ship *ship, const struct feed *feed)
 	return (double)realtime_ns() / 1e9 - youngest <= ship->options->raw_s;
 }
 
+/* The range counts them: --status, and first, last and samples of its row in shipments. */
+static void say_dropped(struct ship *ship, const struct feed *feed, int64_t first)
+{
+	char text[FLEET_MAX_SENTENCE];
+
+	if (feed->first <= first)
+		return;
+	snprintf(text, sizeof text, "%s: %" PRId64 " samples were dropped from the recording before they were sent",
+		 feed->path, feed->first - first);
+	say(ship, "%s (--max-size, --retention)", text);
+}
+
 /*
  * Plan the next range, if its samples have waited long enough, fill a block, or are the last ones.
  * Returns 1: planned; 0: there is nothing to send by now.
@@ -512,9 +565,17 @@ static int plan_range(struct ship *ship, struct recording *recording)
 			    strerror(-r));
 	if (feed->n_rows == 0)
 		return 0;
+	say_dropped(ship, feed, range.first);
 	range.last = feed->last;
 	range.is_raw = is_raw(ship, feed);
-	n = split_by_day(feed, &range, shipments);
+	if (ship->options->sink) {
+		range.day = day_of(feed->rows[0].time_ns);
+		range.n_samples = (uint32_t)feed->n_rows;
+		shipments[0] = range;
+		n = 1;
+	} else {
+		n = split_by_day(feed, &range, shipments);
+	}
 	if (n == 0)
 		return fail(ship, -EBADMSG, "%s: its samples are of more than %d days", feed->path, MAX_DAYS);
 	r = plan_put(recording->plan, shipments, n);
@@ -563,14 +624,25 @@ static int meet(struct ship *ship, struct fleet_server *server)
 	return r < 0 ? fail(ship, r, "%s", server->error) : 0;
 }
 
+static int introduce_to_sink(struct ship *ship, struct recording *recording)
+{
+	int r = plan_open(ship->options->state, recording->feed.run.run, ship->options->sink->target, &recording->plan);
+
+	recording->run = recording->feed.run.run;
+	return r < 0 ? fail_plan(ship, recording, r) : 0;
+}
+
 /* The first pass of a recording, which is open. */
 static int introduce(struct ship *ship, struct recording *recording)
 {
 	char target[512];
 	uint32_t block = 0;
 	int64_t last;
-	int r = choose_server(ship, recording);
+	int r;
 
+	if (ship->options->sink)
+		return introduce_to_sink(ship, recording);
+	r = choose_server(ship, recording);
 	if (r < 0)
 		return r;
 	server_target(recording->server, target, sizeof target);
@@ -623,7 +695,8 @@ static int send_all(struct ship *ship, struct recording *recording)
 		if (r < 0)
 			return fail(ship, r, "%s: samples %" PRId64 " to %" PRId64 " cannot be read: %s",
 				    recording->feed.path, shipment.first, shipment.last, strerror(-r));
-		r = send_shipment(ship, recording, &shipment);
+		r = ship->options->sink ? send_to_sink(ship, recording, &shipment)
+					: send_shipment(ship, recording, &shipment);
 		if (r < 0)
 			return ship->result->error[0] || r == -ECANCELED ? r : fail_plan(ship, recording, r);
 		recording->next_s = now_s() + ship->options->every_s;
@@ -658,7 +731,7 @@ static int pass(struct ship *ship, struct recording *recording)
 		r = introduce(ship, recording);
 	if (r == 0)
 		r = send_all(ship, recording);
-	if (r == 0 && !recording->is_live)
+	if (r == 0 && !recording->is_live && !ship->options->sink)
 		r = send_run(ship, recording);
 	feed_end(&recording->feed);
 	if (r == 0)
@@ -696,7 +769,7 @@ static int open_all(struct ship *ship, const char *const *paths, size_t n)
 		ship->recordings[i].feed.default_rank = options->rank;
 		ship->recordings[i].next_s = now_s() + options->every_s;
 	}
-	for (size_t i = 0; i < options->access.n_urls && r == 0; i++) {
+	for (size_t i = 0; i < options->access.n_urls && !options->sink && r == 0; i++) {
 		r = server_open(&ship->servers[i], options->access.urls[i], &options->access);
 		ship->n_servers++;
 		if (r < 0)

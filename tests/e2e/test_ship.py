@@ -9,6 +9,7 @@ import random
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import threading
 import time
@@ -230,6 +231,19 @@ class Cases:
                 time_of, time_of, self.database, table)))
         self.assertEqual(0, self.number("SELECT count() FROM system.columns WHERE database = 'DB' AND table LIKE '%_local'"
                                         " AND type LIKE 'DateTime%' AND type NOT LIKE '%UTC%'"))
+
+    def test_what_was_dropped_before_it_was_sent_is_counted(self):
+        """As --max-size leaves it: the numbers of its samples begin later."""
+        self.init()
+        n = 12345
+        with sqlite3.connect("load.db") as db:
+            for first, in db.execute("SELECT first FROM sample_block ORDER BY first DESC").fetchall():
+                db.execute("UPDATE sample_block SET first = first + ? WHERE first = ?", (n, first))
+        db.close()
+        self.assertIn("%d samples were dropped from the recording before they were sent" % n, self.ship("load.db", "--rows", 1000).stderr)
+        self.assertExact()
+        self.assertEqual(str(n), self.ship("load.db", "--status").stdout.splitlines()[1].split()[5])
+        self.assertEqual(n, self.number("SELECT sum(last - first + 1 - samples) FROM DB.shipments"))
 
     def test_totals_alone(self):
         self.init()
