@@ -3,17 +3,15 @@
 """What shipping to ClickHouse costs, and whether samples survive faults.
 
 Usage: bench/ship.py cost [--seconds N]       bytes and CPU time of a sample; rows per CPU second of the server
-       bench/ship.py faults [--faults N]      cut bodies, lost answers, killed servers and shippers, until N; exact or not
+       bench/ship.py faults [--faults N]      failing networks, servers, shippers, recorders, disks and clocks,
+                                               until N; exact or not
 
 Servers: Debian's clickhouse-server 18.16, and 26.7 from the npm package chdb (tests/e2e/clickhouse.py). One that is missing is
 named. Times are CPU time by the kernel, so that a busy machine changes little.
 """
 import argparse
-import collections
 import os
 import pathlib
-import random
-import re
 import resource
 import sqlite3
 import subprocess
@@ -24,6 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests/e2e"))
 import clickhouse  # noqa: E402
 import fault_proxy  # noqa: E402
+import fleet_attack  # noqa: E402
 
 BINARY = os.environ.get("PROBING_BINARY") or str(ROOT / "build/src/cli/probing")
 SERVERS = (clickhouse.Old, clickhouse.New)
@@ -104,53 +103,12 @@ def faults(options):
             print("%s: %s" % (kind.name, kind.missing()))
             continue
         with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "load.db"
-            record(path, 6)
             server = kind().start()
-            counts, rounds = collections.Counter(), 0
             try:
-                while sum(counts.values()) < options.faults:
-                    rounds += 1
-                    counts += attack(server, path, "%s/state%d" % (folder, rounds), "p%d" % rounds, rounds)
+                counts, rounds = fleet_attack.attack_until(BINARY, server, folder, options.faults, samples_of)
             finally:
                 server.stop()
-            print("%s: %d rounds exact; faults: %s" % (kind.name, rounds, dict(counts)))
-
-
-def attack(server, path, state, database, seed):
-    """Ship a recording through faults into plain MergeTree tables, in which doubles would stay."""
-    proxy = fault_proxy.Proxy(server.http, share=0.4, seed=seed)
-    to = ["--to", server.url(database, port=proxy.address), "--state", state]
-    settings = {"allow_suspicious_low_cardinality_types": 1} if server.name.endswith("26.7") else {}
-    for statement in run("ship", "--init", "--print", *to).stdout.split(";\n"):
-        if re.search("(samples|totals)_local", statement.split("(")[0]):
-            statement = statement.replace("ReplacingMergeTree()", "MergeTree()")
-        if statement.strip():
-            server.query(statement, **settings)
-    counts, chance = collections.Counter(), random.Random(seed)
-    environment = dict(os.environ, PROBING_FLEET_PASSWORD=clickhouse.PASSWORD)
-    while True:
-        process = subprocess.Popen([BINARY, "ship", path, "-q", "--rows", "200", *to], env=environment)
-        try:
-            if process.wait(chance.uniform(0.3, 1.5) if sum(counts.values()) < 8 else 300) != 0:
-                raise SystemExit("ship ended with %d" % process.returncode)
-            break
-        except subprocess.TimeoutExpired:
-            if chance.random() < 0.5:
-                server.kill()
-                server.start()
-                counts["server killed"] += 1
-            else:
-                process.kill()
-                counts["shipper killed"] += 1
-        finally:
-            process.kill()
-            process.wait()
-    proxy.close()
-    found = tuple(map(int, server.query("SELECT count(), sum(weight) FROM %s.samples" % database)[0]))
-    if found != samples_of(path):
-        raise SystemExit("%s: %s samples there, %s here, round %d" % (server.name, found, samples_of(path), seed))
-    return counts + proxy.faults
+            print("%s: %d rounds exact; %d faults: %s" % (kind.name, rounds, sum(counts.values()), dict(counts)))
 
 
 def main():

@@ -6,11 +6,13 @@ import random
 import re
 import socket
 import threading
+import time
 
 # lost: the server carries the request out, the answer is lost. cut: the server gets a part of the body, and then nothing.
 # empty: the body ends before its first byte, properly closed; the answer is passed on. half: the same in its middle.
-# refuse: the connection ends before the request.
-FAULTS = ("lost", "cut", "empty", "half", "refuse")
+# refuse: the connection ends before the request. slow: the answer comes late.
+FAULTS = ("lost", "cut", "empty", "half", "refuse", "slow")
+SLOW_S = 0.3
 
 
 class Proxy:
@@ -84,6 +86,8 @@ class Proxy:
             text = answer.read()
             if fault == "lost":
                 return False
+            if fault == "slow":
+                time.sleep(SLOW_S)
             if answer.status == 200 and b"INSERT" in head.split(b"\r\n", 1)[0]:
                 path = head.split(b" ")[1].decode()
                 with self.lock:

@@ -17,6 +17,7 @@ import unittest
 
 import clickhouse
 import fault_proxy
+import fleet_attack
 import probing_test as t
 from probing_test import probing
 
@@ -95,12 +96,7 @@ class ShipCase(t.Case):
 
     def init_plain(self):
         """The tables of samples and totals as plain MergeTree, in which rows that arrive twice stay two."""
-        settings = {"allow_suspicious_low_cardinality_types": 1} if self.kind is clickhouse.New else {}
-        for statement in self.ship("--init", "--print").stdout.split(";\n"):
-            if re.search("(samples|totals)_local", statement.split("(")[0]):
-                statement = statement.replace("ReplacingMergeTree()", "MergeTree()")
-            if statement.strip():
-                self.server.query(statement, **settings)
+        fleet_attack.plain_tables(lambda *words: probing(*words, check=t.OK).stdout, self.server, self.database, self.to())
 
     def number(self, sql):
         return self.server.number(sql.replace("DB", self.database))
@@ -184,6 +180,45 @@ class Cases:
         self.assertGreater(len(proxy.faults), 3, proxy.faults)
         self.assertExact(proxy.address)
         self.control(proxy)
+
+    @unittest.skipUnless(os.environ.get("PROBING_NIGHTLY"), "500 faults take minutes: PROBING_NIGHTLY=1")
+    def test_five_hundred_faults(self):
+        """Of the network, servers, shippers, recorders, disks and clocks: what the recorder wrote is there, once."""
+        counts, rounds = fleet_attack.attack_until(t.BINARY, self.server, os.getcwd(), 500, samples_of)
+        self.assertGreaterEqual(sum(counts.values()), 500)
+        print("%s: %d rounds exact; %d faults: %s" % (self.server.name, rounds, sum(counts.values()), dict(counts)))
+
+    def test_a_recording_over_midnight(self):
+        """Samples of two days (UTC) in one range: a shipment, a partition and totals of each; and both are one picture."""
+        t.need_program("faketime")
+        midnight = int(time.time()) // 86400 * 86400
+        os.environ["FAKETIME_DONT_FAKE_MONOTONIC"] = "1"
+        self.addCleanup(os.environ.pop, "FAKETIME_DONT_FAKE_MONOTONIC")
+        for name, started in (("before.db", midnight - 900), ("after.db", midnight + 60)):
+            done = subprocess.run(["faketime", "-f", time.strftime("@%Y-%m-%d %H:%M:%S", time.localtime(started)), t.BINARY, "record",
+                                   "-o", name, "--rate", "500", "--", t.DEBIAN_PYTHON, "-c", LOAD, "1", "leaf"],
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+            self.assertEqual(0, done.returncode, done.stderr)
+        os.unlink("load.db")
+        probing("merge", "before.db", "after.db", "-o", "load.db", check=t.OK)
+        self.init("--keep-days", 0)
+        self.assertIn("samples sent in 2 shipments", self.ship("load.db", "--job", "night").stderr)
+        self.assertExact()
+        days = [time.strftime("%Y-%m-%d", time.gmtime(midnight + offset)) for offset in (-1, 0)]
+        parts = [samples_of(name) for name in ("before.db", "after.db")]
+        for sql in ("SELECT toDate(time), count(), sum(weight) FROM DB.samples GROUP BY toDate(time) ORDER BY toDate(time)",
+                    "SELECT toDate(minute), sum(samples), sum(weight) FROM DB.totals GROUP BY toDate(minute) ORDER BY toDate(minute)",
+                    "SELECT day, sum(samples), sum(weight) FROM DB.shipments GROUP BY day ORDER BY day"):
+            self.assertEqual([[day, *map(str, part)] for day, part in zip(days, parts)],
+                             self.server.query(sql.replace("DB", self.database)))
+        for table in ("samples", "totals"):
+            self.assertEqual(2, self.number("SELECT uniqExact(partition) FROM system.parts WHERE active AND database = 'DB'"
+                                            " AND table = '%s_local'" % table))
+        address = "clickhouse://admin@127.0.0.1:%d/%s" % (self.server.http, self.database)
+        for options in ((), ("--until", midnight), ("--since", midnight), ("--merge-processes", "--since", midnight)):
+            here, there = (probing("export", where, "--to", "folded", "-o", "-", *options, check=t.OK).stdout
+                           for where in ("load.db", address))
+            self.assertEqual(here, there, options)
 
     def control(self, proxy):
         """The same body sent once more, as one without a check would: the rows are there twice, and --verify says so."""
