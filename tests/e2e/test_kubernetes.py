@@ -39,7 +39,7 @@ def recorder(name):
 class Kubernetes(p.Case):
     def test_parsed(self):
         kinds = {name: [one.get("kind") for one in documents(os.path.basename(name))] for name in glob.glob(os.path.join(FOLDER, "*"))}
-        self.assertEqual([["Namespace", "DaemonSet"], ["Pod"], [None]], sorted(kinds.values(), key=str))
+        self.assertEqual([["Namespace", "DaemonSet"], ["Pod"], [None], [None]], sorted(kinds.values(), key=str))
         for name in "sidecar.yaml", "daemonset.yaml":
             one = recorder(name)
             p.probing(*one["args"], "--help", check=p.OK)
@@ -47,6 +47,16 @@ class Kubernetes(p.Case):
             self.assertFalse(one["securityContext"]["allowPrivilegeEscalation"])
             mounted = {mount["mountPath"] for mount in one["volumeMounts"]}
             self.assertIn(os.path.dirname(one["args"][-1].split("=")[1]), mounted)
+
+    def test_a_patch_sends_to_a_fleet(self):
+        """Beside the recorder of daemonset.yaml, of whose volumes it reads one."""
+        one = recorder("fleet.yaml")
+        p.probing(*one["args"], "--help", check=p.OK)
+        self.assertEqual({"drop": ["ALL"]}, one["securityContext"]["capabilities"])
+        theirs = {mount["name"]: mount["mountPath"] for mount in recorder("daemonset.yaml")["volumeMounts"]}
+        ours = {mount["name"]: mount["mountPath"] for mount in one["volumeMounts"]}
+        self.assertEqual(theirs, {name: ours[name] for name in theirs})
+        self.assertIn(recorder("daemonset.yaml")["args"][-1].split("=")[1], one["args"])
 
     def test_documented_rights(self):
         """docs/containers.md names the same capabilities."""
