@@ -691,6 +691,7 @@ static int take_record(struct capture *capture, const struct perf_event_header *
 		r = weigh(capture, &ret->sample);
 		if (r < 0)
 			return r;
+		unsampled_put_early(capture, ret);
 	}
 	count(capture, ret);
 	follow_threads(capture, ret);
@@ -795,6 +796,8 @@ static int next_polled(struct capture *capture, struct capture_event *ret)
 		r = tend_orphans(capture);
 	if (r == 0)
 		return take_end(capture, ret);
+	if (r > 0)
+		unsampled_put_early(capture, ret);
 	if (r > 0 && ret->type == CAPTURE_SAMPLE)
 		unsampled_count(capture, &ret->sample);
 	return r;
@@ -806,9 +809,16 @@ static int next_of_agents(struct capture *capture, struct capture_event *ret)
 
 	if (r == 0)
 		return take_end(capture, ret);
+	if (r > 0)
+		unsampled_put_early(capture, ret);
 	if (r > 0 && ret->type == CAPTURE_SAMPLE)
 		unsampled_count(capture, &ret->sample);
 	return r;
+}
+
+void capture_keep_from(struct capture *capture, uint64_t from_ns)
+{
+	capture->kept_from_ns = from_ns;
 }
 
 int capture_next(struct capture *capture, struct capture_event *ret)

@@ -82,6 +82,17 @@ void unsampled_put_before(struct capture *capture, struct capture_event *ret)
 	capture->counts.ended_ns += weight;
 }
 
+void unsampled_put_early(struct capture *capture, struct capture_event *ret)
+{
+	const struct sample *sample = &ret->sample;
+
+	if (!capture->is_accounted || ret->type != CAPTURE_SAMPLE || sample->time_ns >= capture->kept_from_ns ||
+	    sample->weight == 0 || sample->pid <= 0 || sample->tid <= 0)
+		return;
+	capture->counts.early_ns += sample->weight;
+	give_out(capture, sample->pid, sample->tid, sample->time_ns, sample->weight, ret);
+}
+
 /* No other account contains a process that outlives the parent that started it. */
 static void add_survivors(struct capture *capture)
 {

@@ -452,6 +452,43 @@ static void test_without_wakeups(void **state)
 	target_end(&target);
 }
 
+struct early {
+	uint64_t sampled_ns, unsampled_ns;
+};
+
+static void add_up(const struct capture_event *event, void *data)
+{
+	struct early *early = data;
+
+	if (event->type == CAPTURE_SAMPLE)
+		early->sampled_ns += event->sample.weight;
+	if (event->type == CAPTURE_UNSAMPLED)
+		early->unsampled_ns += event->unsampled.weight;
+}
+
+/* No CPU time vanishes with samples that come too early to be named. */
+static void test_early_samples_leave_their_time(void **state)
+{
+	struct target target = target_start(run_three_threads);
+	struct capture_counts counts;
+	struct early early = { 0 };
+	struct capture *capture;
+
+	(void)state;
+	capture = attach_or_skip(&usual, target.pid);
+	capture_keep_from(capture, UINT64_MAX);
+	while (early.unsampled_ns == 0)
+		read_for(capture, 50, add_up, &early);
+	capture_keep_from(capture, monotonic_ns());
+	while (early.sampled_ns == 0)
+		read_for(capture, 50, add_up, &early);
+	capture_read_counts(capture, &counts);
+	assert_int_equal(counts.sampled_ns, early.sampled_ns);
+	assert_int_equal(counts.early_ns, early.unsampled_ns);
+	capture_free(capture);
+	target_end(&target);
+}
+
 /* The rings notify the caller's epoll, with its own data, and no longer capture_fd(). */
 static void test_tells_another_epoll(void **state)
 {
@@ -497,6 +534,7 @@ int main(void)
 		cmocka_unit_test(test_launch_samples_from_exec_on),
 		cmocka_unit_test(test_time_order_over_the_rings),
 		cmocka_unit_test(test_without_wakeups),
+		cmocka_unit_test(test_early_samples_leave_their_time),
 		cmocka_unit_test(test_tells_another_epoll),
 	};
 
