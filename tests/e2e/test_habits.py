@@ -110,16 +110,16 @@ class RecordAndExport(Habit):
         self.assertEqual([], os.listdir())
 
     def test_format_alone_and_with_a_recording(self):
-        with program(BUSY) as target:
-            probing("record", "-f", "raw", "-p", target.pid, "-d", "300ms", check=t.OK)
-            self.assertEqual({"probing.db", "flamegraph.folded"}, set(os.listdir()))
-            probing("record", "-f", "flamegraph", "-o", "run.db", "-p", target.pid, "-d", "300ms", check=t.OK)
+        command = ("--", t.DEBIAN_PYTHON, "-c", "import time\nwhile time.process_time() < 0.2: sum(range(300))")
+        probing("record", "-f", "raw", *command, check=t.OK)
+        self.assertEqual({"probing.db", "flamegraph.folded"}, set(os.listdir()))
+        probing("record", "-f", "flamegraph", "-o", "run.db", *command, check=t.OK)
         self.assertTrue({"run.db", "run.svg"} <= set(os.listdir()))
 
     def test_stdout_leaves_no_file(self):
         os.mkdir("tmp")
         with program(BUSY) as target:
-            done = probing("record", "-f", "raw", "-o", "-", "-p", target.pid, "-d", "400ms", check=t.OK,
+            done = probing("record", "-f", "raw", "-o", "-", "-p", target.pid, "-F", 999, "-d", "400ms", check=t.OK,
                            env=dict(os.environ, TMPDIR=os.path.abspath("tmp")))
         self.assertRegex(done.stdout, r"(?m);work .* \d+$")
         self.assertEqual((["tmp"], []), (os.listdir(), os.listdir("tmp")))
@@ -143,7 +143,7 @@ class RecordAndExport(Habit):
             self.assertIn("helper_work", done.stdout)
             roots = {line.split(";")[1] if len(line.split(";")) > 1 else "" for line in done.stdout.splitlines()}
             self.assertGreaterEqual(len({line.split(";")[0] for line in done.stdout.splitlines()} | roots), 2)
-            probing("record", "--threads", "-p", target.pid, "-d", "300ms", "-o", "t.folded", check=t.OK)
+            probing("record", "--threads", "-p", target.pid, "-F", 999, "-d", "500ms", "-o", "t.folded", check=t.OK)
             with open("t.folded", encoding="utf-8") as file:
                 self.assertRegex(file.read(), r"\(%d\);" % target.truth["tid"])
 
@@ -368,7 +368,7 @@ class Reports(Habit):
     def test_annotate_prefers_sources_that_are_here(self):
         for name, part in (("gone", 0.6), ("here", 0.25)):
             with open(name + "_source.py", "w", encoding="utf-8") as file:
-                file.write("import time\ndef run():\n    end = time.monotonic() + %g\n    while time.monotonic() < end:\n"
+                file.write("import time\ndef run():\n    end = time.process_time() + %g\n    while time.process_time() < end:\n"
                            "        sum(range(300))\n" % part)
         with open("start.py", "w", encoding="utf-8") as file:
             file.write("import gone_source, here_source\ngone_source.run()\nhere_source.run()\n")
