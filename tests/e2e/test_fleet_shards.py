@@ -16,11 +16,11 @@ TOGETHER = True  # one recording for all
 
 LOAD = """
 import json, sys, time
-end = time.time() + float(sys.argv[1])
+end = time.process_time() + float(sys.argv[1])
 def pack():
     json.dumps({str(i): i for i in range(200)})
 def work():
-    while time.time() < end:
+    while time.process_time() < end:
         pack(); sum(i * i for i in range(300))
 work()
 """
