@@ -27,6 +27,7 @@ struct cursor_of_samples {
 	sqlite3_stmt *fields;              /* selects the tracepoint's row */
 	bool knows_activity, knows_passes; /* the table's are up to date */
 	struct process_ranks *ranks;       /* of this query; NULL: not read yet */
+	struct process_runs *runs;         /* likewise */
 	int64_t fields_of;                 /* number of the current row's sample; 0: none yet */
 	char *event;
 };
@@ -61,6 +62,7 @@ int series_cursor_close(sqlite3_vtab_cursor *base)
 	series_words_done(&cursor->words);
 	sqlite3_finalize(cursor->fields);
 	process_ranks_free(cursor->ranks);
+	process_runs_free(cursor->runs);
 	sqlite3_free(cursor->event);
 	free(cursor->wanted);
 	free(cursor->entry);
@@ -383,6 +385,7 @@ int series_cursor_filter(sqlite3_vtab_cursor *base, int plan, const char *wants,
 	cursor->fields_of = 0;
 	cursor->knows_activity = cursor->knows_passes = false;
 	process_ranks_free(TAKE(cursor->ranks));
+	process_runs_free(TAKE(cursor->runs));
 	sqlite3_free(TAKE(cursor->event));
 	if (code == SQLITE_OK)
 		code = series_scan_begin(&cursor->scan, table_of(cursor)->db, &cursor->range, cursor->is_backward,
@@ -526,6 +529,24 @@ static int result_rank(struct cursor_of_samples *cursor, sqlite3_context *contex
 	return SQLITE_OK;
 }
 
+static int result_run(struct cursor_of_samples *cursor, sqlite3_context *context)
+{
+	const struct block *block = &cursor->scan.block;
+	int64_t run;
+	int r;
+
+	if (!cursor->runs) {
+		r = process_runs_load(table_of(cursor)->db, &cursor->runs);
+		if (r < 0)
+			return r == -ENOMEM ? SQLITE_NOMEM : SQLITE_ERROR;
+	}
+	run = process_runs_find(cursor->runs, (int64_t)block->pids[block->values[BLOCK_THREAD][cursor->row]],
+				store_seconds(block->values[BLOCK_TIME][cursor->row]));
+	if (run >= 0)
+		sqlite3_result_int64(context, run);
+	return SQLITE_OK;
+}
+
 static void result_stack(sqlite3_context *context, const struct block *block, size_t row)
 {
 	uint64_t stack = block->stacks[block->values[BLOCK_STACK][row]];
@@ -572,6 +593,8 @@ int series_cursor_column(sqlite3_vtab_cursor *base, sqlite3_context *context, in
 	case SAMPLE_LOCAL_RANK:
 		return result_rank(cursor, context, column);
 	default:
+		if (column == SAMPLE_N_COLUMNS + table_of(cursor)->fields.n)
+			return result_run(cursor, context);
 		if (column >= SAMPLE_N_COLUMNS)
 			return result_field(cursor, context, column - SAMPLE_N_COLUMNS + 1);
 		series_result_flags(context, (enum sample_column)column, block->flags[block->values[BLOCK_FLAGS][row]]);

@@ -48,7 +48,7 @@ static const unsigned needs[SAMPLE_N_COLUMNS] = {
 /* ---- Connect ---- */
 
 /* Returns "CREATE TABLE ...", to free with sqlite3_free(); NULL: out of memory. */
-static char *table_sql(const struct catalogue_table *described, const struct series_fields *fields)
+static char *table_sql(const struct catalogue_table *described, const struct series_fields *fields, bool has_run)
 {
 	sqlite3_str *sql = sqlite3_str_new(NULL);
 
@@ -58,18 +58,28 @@ static char *table_sql(const struct catalogue_table *described, const struct ser
 				    described->columns[i].type, described->columns[i].not_null ? " NOT NULL" : "");
 	for (int i = 0; i < fields->n; i++)
 		sqlite3_str_appendf(sql, ", \"%w\"", fields->names[i]);
-	sqlite3_str_appendf(sql, ")");
+	sqlite3_str_appendf(sql, "%s)", has_run ? ", run INTEGER" : "");
 	return sqlite3_str_finish(sql);
 }
 
-static int declare(sqlite3 *db, const struct catalogue_table *described, const struct series_fields *fields)
+static int declare(sqlite3 *db, const struct catalogue_table *described, const struct series_fields *fields,
+		   bool has_run)
 {
-	char *sql = table_sql(described, fields);
+	char *sql = table_sql(described, fields, has_run);
 	int code = sql ? sqlite3_declare_vtab(db, sql) : SQLITE_NOMEM;
 
 	sqlite3_free(sql);
 	/* The table only reads what its user may read anyway, so views may use it. */
 	return code == SQLITE_OK ? sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS) : code;
+}
+
+/* A tracepoint may have a field of that name. */
+static bool has_field_run(const struct series_fields *fields)
+{
+	for (int i = 0; i < fields->n; i++)
+		if (sqlite3_stricmp(fields->names[i], "run") == 0)
+			return true;
+	return false;
 }
 
 static int connect(sqlite3 *db, void *data, int n_arguments, const char *const *arguments, sqlite3_vtab **ret,
@@ -87,8 +97,9 @@ static int connect(sqlite3 *db, void *data, int n_arguments, const char *const *
 		return SQLITE_NOMEM;
 	*table = (struct series_table){ .db = db };
 	code = series_fields_read(db, described, &table->fields);
+	table->has_run = process_runs_are_there(db) && !has_field_run(&table->fields);
 	if (code == SQLITE_OK)
-		code = declare(db, described, &table->fields);
+		code = declare(db, described, &table->fields, table->has_run);
 	if (code != SQLITE_OK) {
 		series_fields_done(&table->fields);
 		sqlite3_free(table);
@@ -247,6 +258,8 @@ static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 		return code;
 	for (int i = 0; i < SAMPLE_N_COLUMNS; i++)
 		columns |= info->colUsed >> i & 1 ? needs[i] : 0;
+	if (table->has_run && info->colUsed >> MIN(SAMPLE_N_COLUMNS + table->fields.n, 63) & 1)
+		columns |= NEEDS_MOMENT; /* bit 63 is of all columns from there on */
 	estimate(info, series_count(table->db), wants);
 	info->idxNum = (int)(columns << 1);
 	if (info->nOrderBy == 1 && info->aOrderBy[0].iColumn == -1) {

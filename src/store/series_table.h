@@ -5,6 +5,7 @@
 
 #include "src/store/activity.h"
 #include "src/store/process_ranks.h"
+#include "src/store/process_runs.h"
 #include "src/store/series_private.h"
 
 /* In the order of src/catalogue/tables/sample.sql. */
@@ -30,7 +31,7 @@ enum sample_column {
 	SAMPLE_HOST,
 	SAMPLE_RANK,
 	SAMPLE_LOCAL_RANK,
-	SAMPLE_N_COLUMNS /* a tracepoint's follow */
+	SAMPLE_N_COLUMNS /* a tracepoint's follow, and run of a merged recording */
 };
 
 /* Constraints of a query, a letter for each value that the cursor receives. */
@@ -64,6 +65,7 @@ struct series_table {
 	sqlite3_vtab base; /* first: SQLite's pointers are to it */
 	sqlite3 *db;
 	struct series_fields fields;
+	bool has_run; /* the last column is the run: a merged recording */
 	/* For step, span and phase; NULL: not read yet. */
 	struct activity *activity;
 	int64_t activity_version;
