@@ -64,6 +64,22 @@ def documents():
             if os.path.exists(path)]
 
 
+def read(document):
+    with open(os.path.join(t.ROOT, document), encoding="utf-8") as file:
+        return file.read()
+
+
+def anchors_of(text):
+    """Names of a document's headings, as GitHub makes them; a repeated one has a number."""
+    found = {}
+    for heading in re.findall(r"(?m)^#{1,6} +(.*?) *$", re.sub(r"(?ms)^ *```.*?^ *```$", "", text)):
+        heading = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        name = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        earlier = found.setdefault(name, [])
+        earlier.append("%s-%d" % (name, len(earlier)) if earlier else name)
+    return {anchor for names in found.values() for anchor in names}
+
+
 class Block:
     def __init__(self, document, text, found):
         self.document = document
@@ -313,6 +329,24 @@ class Text(t.Case):
             for link in links:
                 with self.subTest("%s: %s" % (document, link)):
                     self.assertTrue(os.path.exists(os.path.join(t.ROOT, os.path.dirname(document), link)))
+
+    def test_links_lead_to_headings(self):
+        n = 0
+        for document in documents():
+            for file, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)", read(document)):
+                target = os.path.normpath(os.path.join(os.path.dirname(document), file)) if file else document
+                if not target.endswith(".md") or not os.path.exists(os.path.join(t.ROOT, target)):
+                    continue  # test_links_lead_to_files says so; an ordinary user's copy has not all
+                n += 1
+                with self.subTest("%s: %s#%s" % (document, file, anchor)):
+                    self.assertIn(anchor, anchors_of(read(target)))
+        if os.path.exists(os.path.join(t.ROOT, "docs", "security.md")):
+            self.assertGreater(n, 100)
+
+    def test_the_readme_has_500_words_of_prose(self):
+        """Commands and the table are not counted, nor the targets of links."""
+        text = re.sub(r"(?ms)<!--.*?-->|^```.*?^```$|^\|[^\n]*$", "", read("README.md"))
+        self.assertLessEqual(len(re.sub(r"\]\([^)]*\)", "]", text).split()), 500)
 
     def test_every_document_is_listed(self):
         with open(os.path.join(t.ROOT, "docs", "README.md"), encoding="utf-8") as file:
