@@ -691,7 +691,6 @@ static int take_record(struct capture *capture, const struct perf_event_header *
 		r = weigh(capture, &ret->sample);
 		if (r < 0)
 			return r;
-		unsampled_put_early(capture, ret);
 	}
 	count(capture, ret);
 	follow_threads(capture, ret);
@@ -796,8 +795,6 @@ static int next_polled(struct capture *capture, struct capture_event *ret)
 		r = tend_orphans(capture);
 	if (r == 0)
 		return take_end(capture, ret);
-	if (r > 0)
-		unsampled_put_early(capture, ret);
 	if (r > 0 && ret->type == CAPTURE_SAMPLE)
 		unsampled_count(capture, &ret->sample);
 	return r;
@@ -809,8 +806,6 @@ static int next_of_agents(struct capture *capture, struct capture_event *ret)
 
 	if (r == 0)
 		return take_end(capture, ret);
-	if (r > 0)
-		unsampled_put_early(capture, ret);
 	if (r > 0 && ret->type == CAPTURE_SAMPLE)
 		unsampled_count(capture, &ret->sample);
 	return r;

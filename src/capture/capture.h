@@ -126,7 +126,7 @@ struct capture_counts {
 	/* CPU time: of all samples, and by the kernel's account; 0: not known (waits, other events than the clock). */
 	uint64_t sampled_ns, used_ns;
 	uint64_t ended_ns; /* CPU time without a sample of threads that have ended, up to then; see CAPTURE_UNSAMPLED */
-	uint64_t early_ns; /* of the samples that capture_keep_from() has turned into time without a sample */
+	uint64_t early_ns; /* of samples that capture_keep_from() excludes: not in sampled_ns */
 	uint64_t n_events, n_threads; /* descriptors opened, threads found at the start */
 	/* Of SOURCE_POLL: poll ticks done, poll ticks skipped because the previous one came late or overran, and the
 	 * longest period, 0 if it was never lengthened. */
@@ -262,8 +262,8 @@ bool capture_rings_are_small(const struct capture *capture);
 int capture_next(struct capture *capture, struct capture_event *ret);
 
 /*
- * capture_keep_from - samples from before this moment (CLOCK_MONOTONIC) cannot be named, because the maps were read later.
- * With MODE_CPU their CPU time is returned as CAPTURE_UNSAMPLED. Call it before the first capture_next().
+ * capture_keep_from - the caller drops samples from before this moment (CLOCK_MONOTONIC), because it read the maps later.
+ * With MODE_CPU their CPU time counts as time without a sample. Call it before the first capture_next().
  */
 void capture_keep_from(struct capture *capture, uint64_t from_ns);
 

@@ -40,7 +40,11 @@ int unsampled_add(struct capture *capture, pid_t pid)
 
 void unsampled_count(struct capture *capture, const struct sample *sample)
 {
-	if (capture->is_accounted)
+	if (!capture->is_accounted)
+		return;
+	if (sample->time_ns < capture->kept_from_ns)
+		capture->counts.early_ns += sample->weight;
+	else
 		capture->counts.sampled_ns += sample->weight;
 }
 
@@ -80,17 +84,6 @@ void unsampled_put_before(struct capture *capture, struct capture_event *ret)
 	give_out(capture, ret->pid, ret->tid, ret->time_ns, weight, ret);
 	ret->unsampled.at_ns = at_ns;
 	capture->counts.ended_ns += weight;
-}
-
-void unsampled_put_early(struct capture *capture, struct capture_event *ret)
-{
-	const struct sample *sample = &ret->sample;
-
-	if (!capture->is_accounted || ret->type != CAPTURE_SAMPLE || sample->time_ns >= capture->kept_from_ns ||
-	    sample->weight == 0 || sample->pid <= 0 || sample->tid <= 0)
-		return;
-	capture->counts.early_ns += sample->weight;
-	give_out(capture, sample->pid, sample->tid, sample->time_ns, sample->weight, ret);
 }
 
 /* No other account contains a process that outlives the parent that started it. */
