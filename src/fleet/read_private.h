@@ -143,6 +143,8 @@ int fleet_write_run(struct fleet_writer *writing, bool merge_processes, const ch
 int fleet_write_threads(struct fleet_writer *writing, bool with_ranks);
 /* fleet_find_stack - the row of a sum's stack; 0: none. */
 int fleet_find_stack(struct fleet_writer *writing, const struct fleet_sum *sum, int64_t *ret);
+/* fleet_find_rank - the first process of a run with that rank; NULL: unknown. */
+const struct fleet_thread *fleet_find_rank(const struct fleet_answers *answers, uint64_t run, int32_t rank);
 /* fleet_find_thread - of a sum; NULL: unknown. */
 const struct fleet_thread *fleet_find_thread(const struct fleet_answers *answers, const struct fleet_sum *sum);
 

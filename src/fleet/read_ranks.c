@@ -97,28 +97,10 @@ static int measure(const struct visiting *visiting, const struct fleet_sum *sums
 	return 0;
 }
 
-static const struct fleet_thread *find_process(const struct fleet_answers *answers, uint64_t run, int32_t rank)
-{
-	size_t at = 0, end = answers->n_threads;
-
-	while (at < end) {
-		size_t middle = at + (end - at) / 2;
-
-		if (answers->threads[middle].run < run)
-			at = middle + 1;
-		else
-			end = middle;
-	}
-	for (; at < answers->n_threads && answers->threads[at].run == run; at++)
-		if (answers->threads[at].rank == rank)
-			return &answers->threads[at];
-	return NULL;
-}
-
 static int visit_rank(const struct visiting *visiting, const struct fleet_sum *sums, size_t n)
 {
 	const struct fleet_run *run = find_run(visiting->fleet, sums[0].run);
-	const struct fleet_thread *process = find_process(visiting->answers, sums[0].run, sums[0].rank);
+	const struct fleet_thread *process = fleet_find_rank(visiting->answers, sums[0].run, sums[0].rank);
 	struct fleet_rank rank = { .rank = sums[0].rank,
 				   .pid = process ? process->pid : 0,
 				   .host = run ? run->host : "" };

@@ -202,11 +202,21 @@ int fleet_find_stack(struct fleet_writer *writing, const struct fleet_sum *sum, 
 /* ---- Threads and sums ---- */
 
 /* Of totals, which know a run and a rank alone: its first process. NULL: unknown. */
-static const struct fleet_thread *find_rank(const struct fleet_answers *answers, uint64_t run, int32_t rank)
+const struct fleet_thread *fleet_find_rank(const struct fleet_answers *answers, uint64_t run, int32_t rank)
 {
-	for (size_t i = 0; i < answers->n_threads; i++)
-		if (answers->threads[i].run == run && answers->threads[i].rank == rank)
-			return &answers->threads[i];
+	size_t at = 0, end = answers->n_threads;
+
+	while (at < end) {
+		size_t middle = at + (end - at) / 2;
+
+		if (answers->threads[middle].run < run)
+			at = middle + 1;
+		else
+			end = middle;
+	}
+	for (; at < answers->n_threads && answers->threads[at].run == run; at++)
+		if (answers->threads[at].rank == rank)
+			return &answers->threads[at];
 	return NULL;
 }
 
@@ -215,7 +225,7 @@ const struct fleet_thread *fleet_find_thread(const struct fleet_answers *answers
 	const struct fleet_thread key = { .run = sum->run, .pid = sum->pid, .tid = sum->tid };
 
 	if (sum->pid == 0)
-		return find_rank(answers, sum->run, sum->rank);
+		return fleet_find_rank(answers, sum->run, sum->rank);
 	return answers->n_threads > 0
 		       ? bsearch(&key, answers->threads, answers->n_threads, sizeof key, fleet_compare_threads)
 		       : NULL;
