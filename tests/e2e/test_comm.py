@@ -29,28 +29,31 @@ def has_torch(python, what="torch.distributed.is_available()"):
 class CommCase(unittest.TestCase):
     """Ranks of the fixture, each a process with the agent."""
     python = p.DEBIAN_PYTHON
+    has_torchrun = True  # Debian's torch 2.14 is built without libuv, which torchrun needs
+    timeout_s = 90       # of all ranks together
 
     @classmethod
     def own_variables(cls, folder):
         return {"RESULT": os.path.join(folder, "result"), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1",
-                "PROBING_DATA_DIR": folder, "MASTER_ADDR": "127.0.0.1", "TORCHINDUCTOR_CACHE_DIR": os.path.join(folder, "inductor")}
+                "PROBING_DATA_DIR": folder, "MASTER_ADDR": "127.0.0.1", "USE_LIBUV": "0",
+                "TORCHINDUCTOR_CACHE_DIR": os.path.join(folder, "inductor")}
 
     @classmethod
     def environment(cls, folder, **more):
         return dict(os.environ, PYTHONDONTWRITEBYTECODE="1", **cls.own_variables(folder), **more)
 
     @classmethod
-    def ranks(cls, folder, size, *arguments, spawn=False, agent=LIBRARY, environment=None, timeout=90):
+    def ranks(cls, folder, size, *arguments, spawn=False, agent=LIBRARY, environment=None):
         """What each rank wrote."""
         environment = environment or cls.environment(folder, **({"AGENT": agent} if agent else {}))
         command = [cls.python, "-m", "torch.distributed.run", "-r", "2", "-t", "2", "--log_dir", folder, "--nnodes", "1",
                    "--nproc_per_node", str(size), "--rdzv_backend", "c10d", "--rdzv_endpoint", "127.0.0.1:0", FIXTURE]
-        if spawn:
+        if spawn or not cls.has_torchrun:
             with socket.socket() as free:
                 free.bind(("127.0.0.1", 0))
                 environment["MASTER_PORT"] = str(free.getsockname()[1])
             command = [cls.python, FIXTURE, "--spawn", str(size)]
-        done = subprocess.run(command + list(arguments), env=environment, timeout=timeout, stdout=subprocess.PIPE,
+        done = subprocess.run(command + list(arguments), env=environment, timeout=cls.timeout_s, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True)
         if done.returncode != 0:
             raise AssertionError("exit status %d: %s" % (done.returncode, done.stdout[-4000:]))
@@ -174,13 +177,13 @@ class Gloo(CommCase):
                                        env=self.environment(folder, AGENT=LIBRARY, MASTER_PORT=str(port)))
             try:
                 paths = [os.path.join(folder, "result.%d" % rank) for rank in (0, 1)]
-                p.wait_until(lambda: all(os.path.exists(path) and os.path.getsize(path) > 0 for path in paths), 60, "results")
+                p.wait_until(lambda: all(os.path.exists(path) and os.path.getsize(path) > 0 for path in paths), self.timeout_s, "results")
                 pids = []
                 for path in paths:
                     with open(path) as file:
                         pids.append(json.load(file)["pid"])
                 open_sql = ('SELECT op, "group", seq, func FROM comm_started WHERE call NOT IN (SELECT call FROM comm_metrics)')
-                p.wait_until(lambda: self.sql(folder, pids[0], open_sql), 60, "the operation that hangs")
+                p.wait_until(lambda: self.sql(folder, pids[0], open_sql), self.timeout_s, "the operation that hangs")
                 rows = self.sql(folder, pids[0], open_sql)
                 for verb, more in (("backtrace", ()), ("report", ("-d", "1s"))):
                     told = p.probing("cluster", verb, "--pid", "%d,%d" % tuple(pids), *more, check=p.OK, env=self.environment(folder)).stdout
@@ -194,21 +197,22 @@ class Gloo(CommCase):
 
 class Hook(StartCase):
     """Switched on by PROBING_TORCH_PROFILING, as a user does it, with torchrun."""
+    ranks_of = CommCase  # of the same interpreter
 
     def test_of_the_environment(self):
-        if not has_torch(CommCase.python):
-            self.skipTest("no torch.distributed for %s" % CommCase.python)
+        if not has_torch(self.python):
+            self.skipTest("no torch.distributed for %s" % self.python)
         with CommCase.folder() as folder:
             environment = self.environment(PROBING="2", PROBING_TORCH_PROFILING="off,comm=on", PROBING_LOGLEVEL="warn",
                                            **CommCase.own_variables(folder))
-            for one in CommCase.ranks(folder, 2, environment=environment):
+            for one in self.ranks_of.ranks(folder, 2, environment=environment):
                 self.assertEqual([{"sums": 4, "all": 17}], CommCase.sql(
                     folder, one["pid"], "SELECT sum(op = 'all_reduce' AND func = 'train') AS sums, count(*) AS 'all' FROM comm_metrics"))
                 self.assertIn((0, 1), [(row["src_rank"], row["dst_rank"]) for row in CommCase.sql(folder, one["pid"], AS_TYPED)])
 
     def test_a_call_that_raises_does_not_hang(self):
-        if not has_torch(CommCase.python):
-            self.skipTest("no torch.distributed for %s" % CommCase.python)
+        if not has_torch(self.python):
+            self.skipTest("no torch.distributed for %s" % self.python)
         done = self.run_python("-c", """
 import tempfile, torch, torch.distributed as distributed, probing
 from probing import _comm
@@ -225,8 +229,8 @@ with tempfile.TemporaryDirectory() as folder:
         self.assertEqual("raised\n[('all_gather', False), ('all_gather', True)] 0\n", done.stdout, done.stderr)
 
     def test_off_leaves_nothing(self):
-        if not has_torch(CommCase.python):
-            self.skipTest("no torch.distributed for %s" % CommCase.python)
+        if not has_torch(self.python):
+            self.skipTest("no torch.distributed for %s" % self.python)
         done = self.run_python("-c", """
 import torch, torch.distributed as distributed, probing
 def methods():

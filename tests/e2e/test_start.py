@@ -23,13 +23,15 @@ MODES = [  # PROBING, and whether x.py and other.py have the agent
 
 class StartCase(unittest.TestCase):
     """The package where a user's own packages are, as pip install --user puts it there."""
+    python = p.DEBIAN_PYTHON
+    ready_s = 30  # until a program has started
 
     def setUp(self):
         need_injection()
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
-        self.interpreter = p.DEBIAN_PYTHON
+        self.interpreter = self.python
         site = os.path.join(self.folder, "lib", "python" + p.version_of(self.interpreter), "site-packages")
         os.makedirs(site)
         os.symlink(os.path.join(p.ROOT, "python", "probing"), os.path.join(site, "probing"))
@@ -50,14 +52,14 @@ class StartCase(unittest.TestCase):
 
     def run_python(self, *words, **more):
         return subprocess.run([self.interpreter] + list(words), env=self.environment(**more), cwd=self.folder,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=2 * self.ready_s)
 
     @contextlib.contextmanager
     def program(self, command, **more):
         process = subprocess.Popen(command, env=self.environment(**more), cwd=self.folder, text=True,
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:
-            p.await_ready(process)
+            p.await_ready(process, self.ready_s)
             yield process
         finally:
             process.kill()

@@ -43,8 +43,8 @@ class TorchCase(StartCase):
 
     def setUp(self):
         super().setUp()
-        if subprocess.run([p.DEBIAN_PYTHON, "-c", "import torch, torchvision"], capture_output=True).returncode != 0:
-            self.skipTest("torch and torchvision are not installed for " + p.DEBIAN_PYTHON)
+        if subprocess.run([self.python, "-c", "import torch, torchvision"], capture_output=True).returncode != 0:
+            self.skipTest("torch and torchvision are not installed for " + self.python)
         self.rings = self.rings or self.folder
         os.chmod(self.folder, 0o700)
 
@@ -74,9 +74,9 @@ class Resnet(TorchCase):
         super().setUp()
         if self.process is None:
             environment = self.environment(PROBING="1", PROBING_TORCH_PROFILING="on")
-            type(self).process = subprocess.Popen([p.DEBIAN_PYTHON, "-c", RESNET], env=environment, text=True, cwd=self.rings,
+            type(self).process = subprocess.Popen([self.python, "-c", RESNET], env=environment, text=True, cwd=self.rings,
                                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-            p.await_ready(self.process)
+            p.await_ready(self.process, self.ready_s)
         self.pid = self.process.pid
 
     def test_as_typed(self):
@@ -86,7 +86,7 @@ class Resnet(TorchCase):
         self.assertRegex(done.stdout, r"(?m)^SGD +\d+ ")
 
     def test_each_module_forward_and_backward(self):
-        names = subprocess.run([p.DEBIAN_PYTHON, "-c", "import torchvision\nfor name, module in torchvision.models.resnet18()."
+        names = subprocess.run([self.python, "-c", "import torchvision\nfor name, module in torchvision.models.resnet18()."
                                 "named_modules(): print(name or 'ResNet', type(module).__name__)"], check=True, text=True,
                                capture_output=True).stdout.split("\n")[:-1]
         self.assertEqual(68, len(names))
@@ -164,7 +164,7 @@ print(_torch._trace is not None and _torch._trace.is_on, _torch._Finder in sys.m
 
 class Imported(TorchCase):
     def test_its_spec_was_asked_for_before(self):
-        done = subprocess.run([p.DEBIAN_PYTHON, "-c", LOOKS_FIRST], text=True, capture_output=True, timeout=60,
+        done = subprocess.run([self.python, "-c", LOOKS_FIRST], text=True, capture_output=True, timeout=60,
                               env=self.environment(PROBING="1", PROBING_TORCH_PROFILING="on"))
         self.assertEqual("True False False\n", done.stdout, done.stderr)
 
@@ -238,7 +238,7 @@ class Recorded(KeptCase):
             return
         type(self).file = os.path.join(self.kept, "nested.db")
         script = self.write("nested.py", NESTED)
-        p.probing("record", "-q", "-F", "200", "-o", self.file, "--", p.DEBIAN_PYTHON, script, check=p.OK,
+        p.probing("record", "-q", "-F", "200", "-o", self.file, "--", self.python, script, check=p.OK,
                   env=self.environment(PROBING="1", PROBING_TORCH_PROFILING="on", OMP_NUM_THREADS="1"))
 
     def test_recording(self):
@@ -336,7 +336,7 @@ class Tracks(KeptCase):
         if self.file is not None:
             return
         type(self).file = os.path.join(self.kept, "tracks.db")
-        p.probing("record", "-q", "-F", "200", "-o", self.file, "--", p.DEBIAN_PYTHON, self.write("tracks.py", TRACKS),
+        p.probing("record", "-q", "-F", "200", "-o", self.file, "--", self.python, self.write("tracks.py", TRACKS),
                   os.path.join(self.folder, "store"), check=p.OK,
                   env=self.environment(PROBING="1", PROBING_TORCH_PROFILING="on", OMP_NUM_THREADS="1"))
 
@@ -430,7 +430,7 @@ class Injected(TorchCase):
 
     def test_config(self):
         scheduler = "scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 100)\nsteps(1)\n"
-        with self.program([p.DEBIAN_PYTHON, "-c", RESNET.replace("steps(1)\n", scheduler, 1)]) as program:
+        with self.program([self.python, "-c", RESNET.replace("steps(1)\n", scheduler, 1)]) as program:
             def run():
                 program.stdin.write("\n")
                 program.stdin.flush()
@@ -457,13 +457,15 @@ class Injected(TorchCase):
             self.assertEqual([[6, 11]], self.sql(program.pid, steps + " WHERE stage = 'step'"))
             config("probing.torch.sample_rate=default", "probing.torch.profiling=on", check=p.OK)
             run()
-            hooks = ("import torch; print(len(torch.nn.modules.module._global_forward_hooks), "
-                     "'traced' in torch.optim.SGD.step.__code__.co_name, 'traced' in optimizer.step.__code__.co_name)")
-            self.assertEqual("1 True True\n", p.probing("eval", program.pid, hooks, check=p.OK).stdout)
+            # torch 2.0 has hooks of all optimizers; before, probing replaces step() of the classes.
+            hooks = ("import sys, torch; hooks = getattr(sys.modules['torch.optim.optimizer'], '_global_optimizer_post_hooks', None); "
+                     "print(len(torch.nn.modules.module._global_forward_hooks), {len(hooks) > 0} if hooks is not None else "
+                     "{'traced' in step.__code__.co_name for step in (torch.optim.SGD.step, optimizer.step)})")
+            self.assertEqual("1 {True}\n", p.probing("eval", program.pid, hooks, check=p.OK).stdout)
             p.probing("detach", program.pid, check=p.OK)
             run()
             p.probing("inject", program.pid, check=p.OK)
-            self.assertEqual("0 False False\n", p.probing("eval", program.pid, hooks, check=p.OK).stdout)
+            self.assertEqual("0 {False}\n", p.probing("eval", program.pid, hooks, check=p.OK).stdout)
 
 
 # kept(): how many nodes of Saves are still there.
@@ -504,7 +506,7 @@ class Unharmed(TorchCase):
 
     def test_everything_computes_the_same(self):
         """Checkpoints, AMP, jit, DDP, hooks of others, pickles, inference, exceptions, retained graphs: bit by bit."""
-        with self.program([p.DEBIAN_PYTHON, CASES], PROBING="1") as program:
+        with self.program([self.python, CASES], PROBING="1") as program:
             answer = json.loads(self.first_line)
             self.assertGreaterEqual(len(answer["cases"]), 15)
             for case, (off, on, half) in answer["cases"].items():
@@ -623,7 +625,7 @@ class Unharmed(TorchCase):
         names = {tuple(row) for row in self.sql(pid, "SELECT DISTINCT module, operation_name FROM torch_trace WHERE stage = 'backward'")}
         for name in (("blocks.1.first", "Linear"), ("0.layers.1.self_attn", "MultiheadAttention"), ("0.layers.1.linear2", "Linear"),
                      ("Model", "Model"), ("1", "Own"), ("DistributedDataParallel", "DistributedDataParallel")):
-            self.assertIn(name, names)
+            self.assertTrue(any(found == name or found[1] == name[1] and found[0].endswith("." + name[0]) for found in names), (name, names))
         for stage, ms in (("forward", 40), ("backward", 100)):  # the least: a busy machine adds to it
             took = dict(self.sql(pid, "SELECT module, min(duration_ms) FROM torch_trace WHERE stage = '%s' AND module LIKE '%%pauser%%' OR "
                                  "stage = '%s' AND operation_name = 'Pausers' OR stage = '%s' AND module = 'beside' GROUP BY module" % (
@@ -678,7 +680,7 @@ class Example(TorchCase):
     def test_as_typed(self):
         """PROBING=1 python examples/imagenet.py -a resnet18 --dummy -b 1: one line on stderr, and rows while it trains."""
         example = os.path.join(p.ROOT, "examples", "imagenet.py")
-        process = subprocess.Popen([p.DEBIAN_PYTHON, "-W", "ignore", example, "-a", "resnet18", "--dummy", "-b", "1", "-j", "1", "-p", "1"],
+        process = subprocess.Popen([self.python, "-W", "ignore", example, "-a", "resnet18", "--dummy", "-b", "1", "-j", "1", "-p", "1"],
                                    env=self.environment(PROBING="1", PROBING_TORCH_PROFILING="on"), text=True, cwd=self.folder,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:
