@@ -5,7 +5,8 @@
     fuzz/make_flight_corpus.py
 
 The form is that of torch/csrc/distributed/c10d/FlightRecorderDetail.hpp (torch 2.14, version 2.10 of the dump) and, without
-thread names and with another version, of torch 2.4. tests/e2e/test_flight.py makes its dumps with the same functions.
+thread names and with another version, of torch 2.4. torch-2.14-gloo_0 is not made here: torch wrote it, of three
+collectives. tests/e2e/test_flight.py makes its dumps with the same functions.
 """
 import json
 import pathlib

@@ -30,9 +30,11 @@ DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 	"(SELECT rank, max(seq) AS last FROM (SELECT rank, seq FROM comm_flight WHERE \"group\" = ?1 AND NOT is_message" \
 	" UNION ALL SELECT rank, 0 FROM comm_flight_group WHERE \"group\" = ?1) WHERE rank >= 0 GROUP BY rank)"
 
+#define DUMPS "(SELECT dump, rank FROM comm_flight UNION SELECT dump, rank FROM comm_flight_group)"
+
 static const char all_sql[] =
-	"SELECT (SELECT count(DISTINCT dump) FROM (SELECT dump FROM comm_flight UNION ALL SELECT dump FROM comm_flight_group)),"
-	" count(*), coalesce(sum(is_message AND NOT is_ended), 0) FROM comm_flight";
+	"SELECT (SELECT count(*) FROM " DUMPS "), (SELECT count(*) FROM " DUMPS
+	" WHERE rank IS NULL), count(*), coalesce(sum(is_message AND NOT is_ended), 0) FROM comm_flight";
 static const char groups_sql[] =
 	"SELECT name, max(description), max(ranks) FROM (SELECT \"group\" AS name, description, ranks FROM comm_flight_group"
 	" UNION ALL SELECT \"group\", NULL, NULL FROM comm_flight WHERE \"group\" IS NOT NULL) GROUP BY name"
@@ -277,18 +279,22 @@ static int read_group(sqlite3 *db, sqlite3_stmt *row, struct report_collectives 
 int collectives_summary(sqlite3 *db, struct report_collectives *ret)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *row = NULL;
-	int64_t all[3];
+	enum { DUMPS_THERE, WITHOUT_RANK, OPERATIONS, OPEN_MESSAGES, N };
+	int64_t all[N];
 	int code = SQLITE_OK, r;
 
 	*ret = (struct report_collectives){ 0 };
 	if (!has_tables(db))
 		return 0;
-	r = read_numbers(db, all_sql, NULL, all, 3);
+	r = read_numbers(db, all_sql, NULL, all, N);
 	if (r < 0)
 		return r;
-	ret->n_dumps = all[0];
-	ret->n_operations = all[1];
-	ret->n_open_messages = all[2];
+	ret->n_dumps = all[DUMPS_THERE];
+	ret->n_without_rank = all[WITHOUT_RANK];
+	ret->n_operations = all[OPERATIONS];
+	ret->n_open_messages = all[OPEN_MESSAGES];
+	if (ret->n_without_rank == ret->n_dumps)
+		return 1;
 	r = begin(db, groups_sql, NULL, &row);
 	while (r >= 0 && (code = sqlite3_step(row)) == SQLITE_ROW)
 		r = read_group(db, row, ret);

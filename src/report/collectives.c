@@ -132,6 +132,9 @@ int print_collectives(const struct report_collectives *collectives, FILE *out)
 
 	fprintf(out, "\nFlight Recorder: %jd dump%s, %jd operations\n", (intmax_t)collectives->n_dumps,
 		collectives->n_dumps == 1 ? "" : "s", (intmax_t)collectives->n_operations);
+	if (collectives->n_without_rank > 0)
+		fprintf(out, "%jd dump%s not compared: the name of its file does not end with the rank\n",
+			(intmax_t)collectives->n_without_rank, collectives->n_without_rank == 1 ? " is" : "s are");
 	for (size_t i = 0; i < collectives->n_groups && r >= 0; i++) {
 		const struct report_group *group = &collectives->groups[i];
 
@@ -169,6 +172,7 @@ void print_json_collectives(struct json *json, const struct report_collectives *
 {
 	to_json_put_object(json, "collectives");
 	to_json_put_integer(json, "dumps", collectives->n_dumps);
+	to_json_put_integer(json, "dumps_without_rank", collectives->n_without_rank);
 	to_json_put_integer(json, "operations", collectives->n_operations);
 	to_json_put_integer(json, "open_messages", collectives->n_open_messages);
 	to_json_put_array(json, "groups");

@@ -38,7 +38,8 @@ struct report_group {
 };
 
 struct report_collectives {
-	int64_t n_dumps, n_operations, n_open_messages;
+	int64_t n_dumps, n_without_rank, n_operations,
+		n_open_messages; /* n_without_rank: dumps that are not compared */
 	struct report_group *groups;
 	size_t n_groups, groups_allocated;
 };

@@ -151,8 +151,19 @@ class Flight(unittest.TestCase):
                 self.assertEqual([["0", "default_pg", "[0, 1, 2, 3]", 3, 2], ["1", "pipeline", "[1, 3]", None, None]],
                                  [list(row.values()) for row in groups])
 
+    def test_what_torch_wrote(self):
+        """torch 2.14, gloo, one rank: a sum, a broadcast, a sum."""
+        self.imported(os.path.join(CORPUS, "torch-2.14-gloo_0"))
+        self.assertEqual([["all_reduce", 1], ["broadcast", 2], ["all_reduce", 3]], [list(row.values()) for row in ask(
+            "out.db", "SELECT op, seq FROM comm_flight WHERE is_ended AND state = 'scheduled' AND bytes = 64 AND func = '<module>' ORDER BY seq")])
+        self.assertIn("group 0 (default_pg), 1 rank: no collective waits, the last is number 3\n", self.report()[0])
+
     def test_an_older_version(self):
+        """Its name has no rank either."""
         self.imported(os.path.join(CORPUS, "old"))
+        text, found = self.report()
+        self.assertEqual(([], 1), (found["groups"], found["dumps_without_rank"]))
+        self.assertIn("1 dump is not compared: the name of its file does not end with the rank\n", text)
         self.assertEqual([{"seq": 4, "op": "all_reduce"}], ask("out.db", "SELECT seq, op FROM comm_flight"))
 
     def test_what_is_no_dump(self):
