@@ -505,6 +505,23 @@ def recorder(*arguments, **more):
         process.stderr.close()
 
 
+def record_cpu(target, cpu_s, hz=499, path="probing.db", *more):
+    """Attach, record until the target has computed for so long, however long a busy machine takes for that, and open the result."""
+    with recorder("--pid", target.pid, "-F", hz, "-o", path, *more) as process:
+        said = ""
+        while "Ctrl-C ends it" not in said:
+            line = process.stderr.readline()
+            if not line:
+                raise AssertionError("the recorder ended: " + said)
+            said += line
+        enough = target.cpu_s() + cpu_s
+        wait_until(lambda: target.cpu_s() >= enough, LONGEST_TARGET_S, "the target to compute for %g s" % cpu_s)
+        status, _, rest = stop_politely(process, timeout_s=60)
+    if status != OK:
+        raise (Crashed if status < 0 else AssertionError)("probing record: exit status %d: %s%s" % (status, said, rest))
+    return Recording(path)
+
+
 # Its main thread ends, another goes on. The system call is the thread's end alone; pthread_exit(3) would unwind Python.
 WITHOUT_MAIN_THREAD = """
 import ctypes, os, threading, time

@@ -80,7 +80,6 @@ class ExactCallTree(Exact, ExactTruth, Truth):
     arguments = ("flutter.py", "--mode", "tree")
     make_judge = truth_judge.Tree
     hz = 1999
-    seconds = 1
 
 
 @t.for_each_interpreter(globals(), some_interpreters)
@@ -90,7 +89,6 @@ class CopiedCallTree(Exact, ExactTruth, Truth):
     arguments = ("flutter.py", "--mode", "tree")
     make_judge = truth_judge.Tree
     hz = 1999
-    seconds = 1
 
     @classmethod
     def setUpClass(cls):
@@ -105,7 +103,6 @@ class ExactCalls(Exact, ExactTruth, Truth):
     arguments = ("truth_calls.py",)
     make_judge = truth_judge.Calls
     hz = 1999
-    seconds = 1
 
 
 @t.for_each_interpreter(globals(), some_interpreters)
@@ -124,7 +121,6 @@ class ExactTurns(Exact, ExactTruth, Truth):
     arguments = ("truth_turns.py", "--mode", "shared")
     make_judge = truth_judge.Turns
     hz = 1999
-    seconds = 1
 
 
 @t.for_each_interpreter(globals(), some_interpreters)

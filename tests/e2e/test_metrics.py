@@ -81,8 +81,6 @@ def remove_group(folder):
 
 
 class Metrics(t.Case):
-    light = True
-
     def test_a_process_that_grows(self):
         began = time.time()
         with open("said", "w+") as said:

@@ -20,7 +20,7 @@ class Truth(t.Case):
 
     source = "wakeup"
     arguments = ()
-    seconds = 2
+    cpu_s = 1
     hz = 999
     make_judge = None
 
@@ -29,7 +29,7 @@ class Truth(t.Case):
         t.need_perf()
         t.need_interpreter(cls.interpreter)
         with t.scratch(), t.fixture(*cls.arguments, python=cls.interpreter.path, place=cls.interpreter.place) as target:
-            cls.recording = t.record(target.pid, cls.seconds, cls.hz, "probing.db", "--source", cls.source)
+            cls.recording = t.record_cpu(target, cls.cpu_s, cls.hz, "probing.db", "--source", cls.source)
             cls.judge = cls.make_judge(cls.recording, target.truth)
 
     def check_claims(self, may_be_wrong=0.001):
@@ -97,7 +97,7 @@ class Turns(Truth):
     """Functions that call a third by turns, stacks deeper than what is captured, and times that are known."""
 
     arguments = ("truth_turns.py",)
-    seconds = 3
+    cpu_s = 1.5
     make_judge = truth_judge.Turns
 
     @t.statistical("bounds the share of verified samples that are wrong", 0.0002)
