@@ -19,6 +19,7 @@ import probing_test as t
 from test_cluster_https import make_certificates
 
 PORT = 7070
+DELAY_MS = 60  # of a slow link, in each direction
 TRAINING = os.path.join(t.FIXTURES, "ranks_steps.py")
 N_RANKS = 6
 
@@ -90,9 +91,9 @@ class Training(t.Case):
     def by_ssh(self, verb, *arguments):
         return t.probing("cluster", verb, "--hosts", "node[0-2]", "--ssh", self.machines.ssh, "--remote-probing", t.BINARY, *arguments)
 
-    def by_https(self, verb, *arguments):
+    def by_https(self, verb, *arguments, urls=None):
         """From the switch, where nothing but the network leads to the machines."""
-        done = subprocess.run(self.machines.at_switch(t.BINARY, "cluster", verb, "--hosts", ",".join(self.urls), "--token-file",
+        done = subprocess.run(self.machines.at_switch(t.BINARY, "cluster", verb, "--hosts", ",".join(urls or self.urls), "--token-file",
                                                       self.path("token"), "--ca-file", self.path("ca.pem"), *arguments),
                               capture_output=True, text=True)
         if "built without" in done.stdout + done.stderr:
@@ -161,20 +162,33 @@ class Training(t.Case):
         odd = text.split("\nrank 4 (pid ")[1].split("\n\n")[0]
         self.assertRegex(odd, r"samples in compute  \(ranks_steps.py\)")
 
-    def test_d_slow_link(self):
-        t.need_program("tc")
-        machine = self.machines.all[1]
-        delay = subprocess.run(machine.enter("tc", "qdisc", "add", "dev", "eth0", "root", "netem", "delay", "60ms"),
+    @contextlib.contextmanager
+    def slow_link(self, machine, url):
+        """The URL of a machine whose link is slow: by the kernel's netem, or by a program where the kernel has none."""
+        delay = subprocess.run(machine.enter(t.need_program("tc"), "qdisc", "add", "dev", "eth0", "root", "netem", "delay", "%dms" % DELAY_MS),
                                capture_output=True, text=True)
-        if delay.returncode != 0:
-            raise unittest.SkipTest("tc has no netem here: " + delay.stderr.strip())
+        if delay.returncode == 0:
+            try:
+                yield url
+            finally:
+                machine.run("tc", "qdisc", "del", "dev", "eth0", "root")
+            return
+        relay = machine.start(t.DEBIAN_PYTHON, os.path.join(t.FIXTURES, "slow_relay.py"), str(DELAY_MS), machine.address, str(PORT + 1),
+                              str(PORT), stdout=subprocess.PIPE, text=True)
         try:
-            done = self.by_https("record", "--", "-d", "0.5", "--no-native", "-o", self.path("slow.db"))
+            self.assertEqual("ready\n", relay.stdout.readline())
+            yield "https://%s:%d" % (machine.address, PORT + 1)
         finally:
-            machine.run("tc", "qdisc", "del", "dev", "eth0", "root")
+            relay.kill()  # what it runs in the machine ends with the machine
+            relay.wait(20)
+            relay.stdout.close()
+
+    def test_d_slow_link(self):
+        with self.slow_link(self.machines.all[1], self.urls[1]) as slow:
+            done = self.by_https("record", "--", "-d", "0.5", "--no-native", "-o", self.path("slow.db"),
+                                 urls=[self.urls[0], slow, self.urls[2]])
         self.assertEqual(t.OK, done.returncode, done.stderr)
-        self.assertEqual([self.urls[1]], re.findall(r"probing: host (\S+): its link is slow: the shortest round trip takes \d+\.\d ms",
-                                                    done.stderr))
+        self.assertEqual([slow], re.findall(r"probing: host (\S+): its link is slow: the shortest round trip takes \d+\.\d ms", done.stderr))
 
     def test_e_cut_network(self):
         """The machine runs, and nobody reaches it: its ranks are missing, and the others wait for them."""
