@@ -11,6 +11,7 @@
 
 #include "base/util.h"
 #include "src/sql/dialect.h"
+#include "src/sql/sql.h"
 #include "src/sql/tokens.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
@@ -67,6 +68,16 @@ static void check_left_alone(const struct dialect *dialect)
 	sqlite3_close(db);
 }
 
+/* Either two statements, or a reason. */
+static void check_parts(const char *text)
+{
+	struct sql_split split;
+
+	if (sql_split(text, false, &split) < 0 || !split.part != !split.whole || !split.part != (split.reason != NULL))
+		abort();
+	sql_split_done(&split);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {
 	CLEANUP(dialect_done) struct dialect dialect = { 0 };
@@ -82,5 +93,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 		abort();
 	check_map(&dialect);
 	check_left_alone(&dialect);
+	check_parts(text);
 	return 0;
 }

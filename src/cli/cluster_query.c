@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* cluster_query.c - probing cluster query: one statement over the tables of all ranks.
  *
- * The rows of each rank come into one database, and the statement runs there: an average is one of all rows, and a
- * join may be of two ranks. With --each every rank answers by itself, and only the answers come.
+ * A statement that can be split (src/sql/split.c) is answered by each rank in part, and a second one puts the parts together.
+ * Else the rows of each rank come into one database, and the statement runs there. Both ways an average is one of all rows.
+ * With --each every rank answers by itself, and only the answers come.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,18 +14,21 @@
 #include "src/cli/cluster_ask.h"
 #include "src/cli/cluster_gather.h"
 #include "src/cli/cluster_run.h"
+#include "src/sql/sql.h"
 
-enum { OPTION_EACH = 0x200, OPTION_LIMIT, OPTION_NO_HEADER, MAX_WORDS = 12 };
+enum { OPTION_EACH = 0x200, OPTION_LIMIT, OPTION_NO_HEADER, OPTION_EXACT, MAX_WORDS = 12 };
 
 struct options {
 	struct cluster_options cluster;
 	struct sql_rules rules;
-	bool each;
+	bool each, is_exact;
+	struct sql_split split; /* of a statement that each rank answers in part */
 };
 
 static const struct argp_option option_list[] = {
 	CLUSTER_OPTION_ROWS,
 	{ "each", OPTION_EACH, NULL, 0, "Run the statement on each rank by itself, and transfer the answers alone", 0 },
+	{ "exact", OPTION_EXACT, NULL, 0, "Compute exact percentiles: transfer all values (default: within 1 %)", 0 },
 	{ "format", 'f', "FORMAT", 0, "Print as table, box, markdown, csv, json, jsonl or rows (default: table)", 0 },
 	{ "no-header", OPTION_NO_HEADER, NULL, 0, "Omit column names (table, box, csv)", 0 },
 	{ "limit", OPTION_LIMIT, "ROWS", 0, "Print at most ROWS rows of each result", 0 },
@@ -44,6 +48,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case OPTION_LIMIT:
 		options->rules.max_rows = (uint64_t)cli_parse_number(state, argument, "--limit", 1, 1e15);
+		return 0;
+	case OPTION_EXACT:
+		options->is_exact = true;
 		return 0;
 	case OPTION_EACH:
 		options->each = true;
@@ -69,8 +76,8 @@ static const struct argp argp = {
 	.parser = parse,
 	.args_doc = "SQL",
 	.doc = "Query the live tables of all ranks in SQL. Each table has the columns host, rank and local_rank in front; the "
-	       "table cluster.nodes lists the ranks. Rows of the tables that the statement names are transferred as a "
-	       "whole, with --each only its answers.\v"
+	       "table cluster.nodes lists the ranks. Each rank filters, counts and sorts its own rows where the answers can be put "
+	       "together to that of all rows; otherwise all rows of the tables that the statement names are transferred.\v"
 	       "Examples:\n"
 	       "  probing cluster query 'SELECT rank, func, lineno FROM python.backtrace WHERE depth = 0'\n"
 	       "  probing cluster query 'SELECT rank, rss_mb FROM memory_usage ORDER BY rss_mb DESC LIMIT 3'\n"
@@ -122,6 +129,31 @@ static int read_hosts(const struct cluster_options *options, struct cluster *clu
 	const char *words[] = { "query", of(options)->each ? "--each" : NULL, NULL };
 
 	return gather_hosts(options, words, cluster);
+}
+
+/* Let ranks answer in part, if their answers can be put together. */
+static int split_statement(struct cluster_options *cluster)
+{
+	struct options *options = (struct options *)cluster; /* its first member */
+	int r;
+
+	if (options->each || cluster->is_local)
+		return EXIT_OK;
+	r = sql_split(cluster->sql, options->is_exact, &options->split);
+	if (r < 0)
+		return cli_fail(EXIT_FAILED, "not enough memory");
+	if (!options->split.part && !options->split.reason[0])
+		return EXIT_OK;
+	if (!options->split.part) {
+		cli_say("probing: all rows of its tables are transferred, since the statement cannot be split: %s\n",
+			options->split.reason);
+		return EXIT_OK;
+	}
+	if (options->split.is_approximate)
+		cli_say("probing: percentiles are within 1 %%; --exact computes them from all values\n");
+	cluster->sql = options->split.part;
+	options->each = true;
+	return EXIT_OK;
 }
 
 /* ---- What is missing, on stderr ---- */
@@ -202,8 +234,21 @@ static int say_jobs(const struct cluster *cluster)
 	return 0;
 }
 
+/* Whether any rank has answered its part: else there is a table without columns of its own. */
+static bool has_answer(const struct cluster *cluster)
+{
+	sqlite3_stmt *statement = NULL;
+	bool has = sqlite3_prepare_v2(cluster->db, "SELECT count(*) > 3 FROM pragma_table_info('answer')", -1,
+				      &statement, NULL) == SQLITE_OK &&
+		   sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_int(statement, 0) != 0;
+
+	sqlite3_finalize(statement);
+	return has;
+}
+
 static int show(const struct cluster_options *options, struct cluster *cluster)
 {
+	const char *whole = of(options)->split.whole;
 	int status;
 
 	gather_say_hidden(cluster);
@@ -212,20 +257,28 @@ static int show(const struct cluster_options *options, struct cluster *cluster)
 	status = gather_status(cluster);
 	if (status != EXIT_OK)
 		return cli_fail(status, "no rank has answered, for the reasons above");
-	return ask(cluster, options->selection.n_pids == 0, of(options)->each ? "SELECT * FROM answer" : options->sql,
+	if (whole && !has_answer(cluster))
+		return cli_fail(EXIT_BAD_DATA, "no rank can answer the statement, for the reasons above");
+	return ask(cluster, options->selection.n_pids == 0,
+		   whole               ? whole
+		   : of(options)->each ? "SELECT * FROM answer"
+				       : options->sql,
 		   &of(options)->rules);
 }
 
 static const struct cluster_question question = {
-	.argp = &argp, .has_tables = true, .here = read_here, .hosts = read_hosts, .show = show
+	.argp = &argp, .has_tables = true, .check = split_statement, .here = read_here, .hosts = read_hosts, .show = show
 };
 
 static int run_cluster_query(int argc, char **argv)
 {
 	struct options options = { 0 };
+	int status;
 
 	cluster_options_init(&options.cluster);
-	return cluster_run(&question, &options.cluster, argc, argv);
+	status = cluster_run(&question, &options.cluster, argc, argv);
+	sql_split_done(&options.split);
+	return status;
 }
 
 const struct verb cluster_verb_query = {

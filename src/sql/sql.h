@@ -110,6 +110,29 @@ struct sql_table {
 int sql_each_table(sqlite3 *db, const char *pattern, int (*take)(void *data, const struct sql_table *table),
 		   void *data);
 
+/* ---- One statement for many databases (split.c) ---- */
+
+/*
+ * One statement for each of many databases, and one that puts their answers together: the pair answers as the statement
+ * would over all rows of all databases. Only what is known to be so is split: a SELECT of one table, with aggregates that can
+ * be put together again.
+ */
+struct sql_split {
+	char *part;  /* for each database; NULL: the statement cannot be split */
+	char *whole; /* over the table "answer": host, rank, local_rank and the columns of part, one row of part each */
+	bool is_approximate; /* percentiles are within 1 % */
+	const char *reason;  /* why it cannot be split, "" if nothing would be saved; NULL: it is split */
+};
+
+/*
+ * sql_split - split a statement. Its table has the columns host, rank and local_rank in front, which differ by database.
+ * @is_exact: percentiles must be exact: they cannot be put together, and are a reason not to split.
+ * @ret:      ended with sql_split_done().
+ * Errors: -ENOMEM.
+ */
+int sql_split(const char *sql, bool is_exact, struct sql_split *ret);
+void sql_split_done(struct sql_split *split);
+
 /* ---- Several recordings as one (multi_db.c) ---- */
 
 struct multi_db;

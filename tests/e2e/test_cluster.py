@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -181,6 +182,39 @@ class Rows(t.Case):
         self.assertGreater(len({row["n"] for row in each}), 1)
         self.assertAlmostEqual(rows[0]["sum"] / rows[0]["n"], rows[0]["mean"])
         self.assertAlmostEqual(sum(row["mean"] * row["n"] for row in each) / rows[0]["n"], rows[0]["mean"])
+
+    def test_ranks_answer_in_part(self):
+        """Against the same statement in one SQLite database of all rows; the stacks of ranks that wait do not change."""
+        rows, _ = query("SELECT * FROM python.backtrace", *self.local)
+        with contextlib.closing(sqlite3.connect(":memory:")) as db:
+            db.execute("CREATE TABLE backtrace(%s)" % ", ".join(rows[0]))
+            db.executemany("INSERT INTO backtrace VALUES(%s)" % ", ".join("?" * len(rows[0])), [list(row.values()) for row in rows])
+            for sql in ("SELECT count(*) AS n, sum(depth) AS sum, avg(depth) AS mean, min(depth) AS low, max(depth) AS high FROM %s",
+                        "SELECT func, count(*) AS n, avg(lineno) FROM %s GROUP BY func HAVING count(*) > 1 ORDER BY n DESC, func",
+                        "SELECT rank, count(*) FROM %s WHERE thread = 'MainThread' GROUP BY rank ORDER BY rank",
+                        "SELECT rank, func, depth FROM %s ORDER BY depth DESC, rank, func LIMIT 3"):
+                with self.subTest(sql):
+                    found, said = query(sql % "python.backtrace", *self.local)
+                    self.assertEqual("", said)
+                    columns = [column[0] for column in db.execute(sql % "backtrace").description]
+                    self.assertEqual([dict(zip(columns, row)) for row in db.execute(sql % "backtrace")], found)
+
+    def test_percentiles(self):
+        sql = "SELECT percentile_disc(lineno, 0.5) AS p FROM python.backtrace"
+        exact, said = query(sql, "--exact", *self.local)
+        self.assertEqual("probing: all rows of its tables are transferred, since the statement cannot be split: percentiles are to be exact\n",
+                         said)
+        about, said = query(sql, *self.local)
+        self.assertEqual("probing: percentiles are within 1 %; --exact computes them from all values\n", said)
+        self.assertAlmostEqual(exact[0]["p"], about[0]["p"], delta=0.011 * exact[0]["p"])
+
+    def test_what_cannot_be_split_says_so(self):
+        rows, said = query("SELECT count(DISTINCT rank) AS n FROM memory_usage", *self.local)
+        self.assertEqual([{"n": 4}], rows)
+        self.assertRegex(said, "^probing: all rows of its tables are transferred, since the statement cannot be split: it has an aggregate "
+                               "with DISTINCT.*\n$")
+        self.assertIn("no rank can answer the statement, for the reasons above",
+                      t.probing("cluster", "query", *self.local, "SELECT count(*) FROM no_such_table", check=t.BAD_DATA).stderr)
 
     def test_a_join_of_two_ranks(self):
         rows, _ = query("SELECT a.rank AS a, b.rank AS b FROM memory_usage a JOIN memory_usage b ON b.rank = a.rank + 1 "

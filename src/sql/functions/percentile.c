@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
@@ -231,6 +232,130 @@ static void sketch_finish(sqlite3_context *context)
 	free(sketch->positive.counts);
 }
 
+/* ---- Sketches as text, to be put together elsewhere ---- */
+
+enum { MAX_BUCKET = 40000 };
+
+static void put_buckets(sqlite3_str *to, const struct buckets *buckets, char sign)
+{
+	for (size_t i = 0; i < buckets->n; i++)
+		if (buckets->counts[i] > 0)
+			sqlite3_str_appendf(to, " %c %d %lld", sign, buckets->first + (int)i,
+					    (long long)buckets->counts[i]);
+}
+
+/* "z 3 + 120 7 - 40 1": zeros, and counts of buckets by sign. */
+static void text_finish(sqlite3_context *context)
+{
+	struct sketch *sketch = sqlite3_aggregate_context(context, 0);
+	sqlite3_str *text = sqlite3_str_new(NULL);
+	int n;
+	char *whole;
+
+	sqlite3_str_appendf(text, "z %lld", sketch ? (long long)sketch->n_zero : 0);
+	if (sketch) {
+		put_buckets(text, &sketch->positive, '+');
+		put_buckets(text, &sketch->negative, '-');
+		free(sketch->negative.counts);
+		free(sketch->positive.counts);
+	}
+	n = sqlite3_str_length(text);
+	whole = sqlite3_str_finish(text);
+	if (whole)
+		sqlite3_result_text(context, whole, n, sqlite3_free);
+	else
+		sqlite3_result_error_nomem(context);
+}
+
+static void text_step(sqlite3_context *context, int n, sqlite3_value **arguments)
+{
+	struct sketch *sketch = sqlite3_aggregate_context(context, sizeof *sketch);
+
+	(void)n;
+	if (!sketch || (is_number(arguments[0]) && sketch_add(sketch, sqlite3_value_double(arguments[0])) < 0))
+		sqlite3_result_error_nomem(context);
+}
+
+/* One more bucket of another sketch. -ENOMEM. */
+static int add_bucket(struct sketch *sketch, char sign, int bucket, uint64_t count)
+{
+	struct buckets *buckets = sign == '-' ? &sketch->negative : &sketch->positive;
+	int r;
+
+	r = buckets_widen(buckets, bucket);
+	if (r < 0)
+		return r;
+	buckets->counts[bucket - buckets->first] += count;
+	sketch->n += count;
+	return 0;
+}
+
+/* A count behind a blank. */
+static int read_count(const char **text, uint64_t limit, uint64_t *ret)
+{
+	char *end;
+
+	errno = 0;
+	*ret = strtoull(*text, &end, 10);
+	if (end == *text || errno != 0 || *ret > limit || strchr(*text, '-') == *text + 1)
+		return -EBADMSG;
+	*text = end;
+	return 0;
+}
+
+/* Foreign: another machine has made it. */
+static int add_text(struct sketch *sketch, const char *text)
+{
+	uint64_t count;
+	int r;
+
+	if (strncmp(text, "z ", 2) != 0)
+		return -EBADMSG;
+	text++;
+	r = read_count(&text, INT64_MAX / 2 - sketch->n, &count);
+	if (r < 0)
+		return r;
+	sketch->n_zero += count;
+	sketch->n += count;
+	while (r == 0 && *text) {
+		char sign = text[0] == ' ' ? text[1] : '\0', *end;
+		long bucket;
+
+		if (sign != '+' && sign != '-')
+			return -EBADMSG;
+		bucket = strtol(text + 2, &end, 10);
+		if (end == text + 2 || bucket < -MAX_BUCKET || bucket > MAX_BUCKET)
+			return -EBADMSG;
+		text = end;
+		r = read_count(&text, INT64_MAX / 2 - sketch->n, &count);
+		if (r == 0)
+			r = add_bucket(sketch, sign, (int)bucket, count);
+	}
+	return r;
+}
+
+/* f(sketch, share), f(sketch, share, descending). */
+static void merge_step(sqlite3_context *context, int n, sqlite3_value **arguments)
+{
+	struct sketch *sketch = sqlite3_aggregate_context(context, sizeof *sketch);
+	sqlite3_value *const in_order[] = { arguments[1], arguments[0], n > 2 ? arguments[2] : arguments[1] };
+	const char *text = (const char *)sqlite3_value_text(arguments[0]);
+	int r;
+
+	if (!sketch) {
+		sqlite3_result_error_nomem(context);
+		return;
+	}
+	if (n > 2 ? !take_share(context, 3, (sqlite3_value **)in_order, &sketch->asked)
+		  : !take_share(context, 2, arguments, &sketch->asked))
+		return;
+	r = text ? add_text(sketch, text) : 0;
+	if (r == -ENOMEM)
+		sqlite3_result_error_nomem(context);
+	else if (r < 0)
+		sqlite3_result_error(context, "a rank's sketch of percentiles makes no sense", -1);
+}
+
 /* ---- Registration ---- */
 
 static const struct form continuous = { false }, discrete = { true };
@@ -256,5 +381,8 @@ const struct sql_function percentile_functions[] = {
 	EXACT("percentile_cont", 3, continuous, NULL),
 	EXACT("percentile_disc", 3, discrete, NULL),
 	ABOUT("approx_percentile", 3, continuous, NULL),
+	{ "percentile_sketch", 1, NULL, SQLITE_INNOCUOUS, NULL, NULL, text_step, text_finish },
+	{ "percentile_of_sketches", 2, NULL, SQLITE_INNOCUOUS, NULL, NULL, merge_step, sketch_finish },
+	{ "percentile_of_sketches", 3, NULL, SQLITE_INNOCUOUS, NULL, NULL, merge_step, sketch_finish },
 	{ 0 },
 };
