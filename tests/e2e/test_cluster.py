@@ -433,6 +433,34 @@ class RecordedHosts(t.Case):
         t.probing("cluster", "record", *self.hosts, "--", "-o", "picture.svg", check=t.USAGE)
 
 
+class Environments(t.Case):
+    """Processes with the variables that launchers document: who is which rank of which job."""
+    LAUNCHERS = {
+        "torchrun": ({"RANK": "5", "LOCAL_RANK": "1", "WORLD_SIZE": "8", "TORCHELASTIC_RUN_ID": "run7", "MASTER_PORT": "29500",
+                      "ROLE_NAME": "trainer", "SLURM_PROCID": "0"}, (5, 1, 8, "run7:29500")),
+        "an operator": ({"RANK": "2", "WORLD_SIZE": "4", "MASTER_PORT": "23456"}, (2, None, 4, "23456")),
+        "Slurm": ({"SLURM_PROCID": "3", "SLURM_LOCALID": "1", "SLURM_NTASKS": "16", "SLURM_JOB_ID": "77", "SLURM_STEP_ID": "2"},
+                  (3, 1, 16, "77:2")),
+        "Open MPI": ({"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_LOCAL_RANK": "0", "OMPI_COMM_WORLD_SIZE": "4",
+                      "PMIX_NAMESPACE": "prterun-a-1"}, (2, 0, 4, "prterun-a-1")),
+        "Intel MPI": ({"PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALRANKID": "1"}, (1, 1, 2, None)),
+        "PMIx": ({"PMIX_RANK": "6", "PMIX_NAMESPACE": "ns"}, (6, None, None, "ns")),
+        "Kubernetes": ({"JOB_COMPLETION_INDEX": "9", "JOB_NAME": "train"}, (9, None, None, "train")),
+    }
+
+    def test_each_launcher(self):
+        clean = {name: value for name, value in os.environ.items()
+                 if not re.match("RANK|LOCAL_RANK|WORLD_SIZE|MASTER_|SLURM_|OMPI_|PMI|MPI_|JOB_|TORCHELASTIC", name)}
+        with contextlib.ExitStack() as stack:
+            for launcher, (variables, expected) in self.LAUNCHERS.items():
+                process = stack.enter_context(t.target([t.DEBIAN_PYTHON, "-c", "import time; print('ready {}', flush=True); time.sleep(60)"],
+                                                       env=dict(clean, **variables)))
+                nodes = json.loads(t.probing("cluster", "nodes", "--pid", process.pid, "-f", "json", check=t.OK).stdout)
+                with self.subTest(launcher):
+                    self.assertEqual([expected], [tuple(node[name] for name in ("rank", "local_rank", "world_size", "job"))
+                                                  for node in nodes if node["pid"] == process.pid])
+
+
 class Missing(t.Case):
     def test_a_killed_rank_is_missing(self):
         with job(3, 4002, world_size=4, first=1) as processes:
