@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <net/if.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,20 +98,52 @@ static const struct argp_option option_list[] = {
 	{ 0 },
 };
 
-/* "10.0.0.7:7070". */
+static bool is_loopback(const struct sockaddr_storage *address)
+{
+	if (address->ss_family == AF_INET6)
+		return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
+	return ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr) >> 24 == 127;
+}
+
+/* @text: changed. A link-local address has its interface behind a "%". */
+static bool fill_address(char *text, bool is_v6, uint16_t port, struct sockaddr_storage *ret)
+{
+	struct sockaddr_in *v4 = (struct sockaddr_in *)ret;
+	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)ret;
+	char *scope = is_v6 ? strchr(text, '%') : NULL;
+
+	if (!is_v6) {
+		*v4 = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(port) };
+		return inet_pton(AF_INET, text, &v4->sin_addr) == 1;
+	}
+	*v6 = (struct sockaddr_in6){ .sin6_family = AF_INET6, .sin6_port = htons(port) };
+	if (scope) {
+		*scope = '\0';
+		v6->sin6_scope_id = if_nametoindex(scope + 1);
+	}
+	return inet_pton(AF_INET6, text, &v6->sin6_addr) == 1 && (!scope || v6->sin6_scope_id != 0);
+}
+
+/* "10.0.0.7:7070", "[fd00::7]:7070", "[fe80::1%eth0]:7070". */
 static void parse_address(struct argp_state *state, struct options *options)
 {
-	const char *colon = strrchr(options->listen, ':');
-	char address[INET_ADDRSTRLEN];
-	size_t n = colon ? (size_t)(colon - options->listen) : 0;
+	const char *colon = strrchr(options->listen, ':'), *from = options->listen;
+	char address[INET6_ADDRSTRLEN + IF_NAMESIZE];
+	size_t n = colon ? (size_t)(colon - from) : 0;
+	bool is_v6 = n > 2 && from[0] == '[' && from[n - 1] == ']';
 
+	if (is_v6) {
+		from++;
+		n -= 2;
+	}
 	if (n == 0 || n >= sizeof address)
-		argp_error(state, "--listen needs ADDRESS:PORT, such as 10.0.0.7:7070 or 0.0.0.0:7070");
-	memcpy(address, options->listen, n);
-	address[n] = '\0';
-	if (inet_pton(AF_INET, address, &options->serve.address) != 1)
-		argp_error(state, "%s is no IPv4 address", address);
+		argp_error(state, "--listen needs ADDRESS:PORT, such as 10.0.0.7:7070 or [fd00::7]:7070");
+	snprintf(address, sizeof address, "%.*s", (int)n, from);
+	if (!is_v6 && strchr(address, ':'))
+		argp_error(state, "put an IPv6 address in brackets: [%s]:%s", address, colon + 1);
 	options->serve.port = (uint16_t)cli_parse_number(state, colon + 1, "--listen", 0, UINT16_MAX);
+	if (!fill_address(address, is_v6, options->serve.port, &options->serve.address))
+		argp_error(state, "%s is no %s address", address, is_v6 ? "IPv6" : "IPv4");
 	options->serve.is_cluster = true;
 }
 
@@ -129,7 +162,7 @@ static void check_listen(struct argp_state *state, struct options *options)
 	if (options->serve.allows_eval)
 		argp_error(state, "--allow-eval is for this machine alone: leave it out, or --listen");
 	parse_address(state, options);
-	is_local = ntohl(options->serve.address.s_addr) >> 24 == 127;
+	is_local = is_loopback(&options->serve.address);
 	if (!options->serve.token_file)
 		argp_error(state, "--listen needs --token-file FILE: openssl rand -hex 32 >FILE; chmod 600 FILE");
 	if (!options->certificate != !options->key)

@@ -46,10 +46,14 @@ void question_done(struct question *question)
 	*question = (struct question){ 0 };
 }
 
-/* Words are encoded (src/cli/cluster_hosts.c): letters, digits and a few signs that mean nothing to anybody. */
+/*
+ * Words are encoded (src/cli/cluster_hosts.c): letters, digits and a few signs that mean nothing to anybody. Only addresses
+ * of hosts below have brackets, around IPv6.
+ */
 static bool is_plain(const char *word)
 {
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:,@+-=%";
+	static const char all[] = "[]abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:,@+-=%";
+	const char *plain = strncmp(word, below_name, strlen(below_name)) == 0 ? all : all + 2;
 
 	return word[0] && word[strspn(word, plain)] == '\0';
 }

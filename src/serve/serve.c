@@ -29,11 +29,13 @@
 #include "src/serve/access.h"
 #include "src/serve/answers.h"
 #include "src/serve/mhd.h"
+#include "src/serve/rate.h"
 #include "src/serve/worker.h"
 
 enum {
 	MAX_CONNECTIONS = 1500,
-	SPARE_FILES = 100, /* of commands, and of ours */
+	SPARE_FILES = 100,            /* of commands, and of ours */
+	MAX_CLIENT_CONNECTIONS = 120, /* of one address, for other machines */
 	MAX_COMMANDS = 8,
 	MAX_BODY = 1 << 20,
 	HEADER_BYTES = 32 << 10, /* of a request, and of our buffers for it */
@@ -55,6 +57,7 @@ struct serve {
 	const struct serve_options *options;
 	struct MHD_Daemon *daemon;
 	struct access access;
+	struct rate rate; /* of is_cluster */
 	sem_t commands;
 	struct workers *workers;
 	int stop, listener;
@@ -251,6 +254,13 @@ static unsigned judge_body(struct MHD_Connection *connection)
 	return length && strtoull(length, NULL, 10) > MAX_BODY ? HTTP_TOO_LARGE : 0;
 }
 
+static const struct sockaddr *client_of(struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info = mhd.get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+
+	return info ? info->client_addr : NULL;
+}
+
 /* Judge a request by its headers. */
 static void admit(struct serve *serve, struct MHD_Connection *connection, const char *name, const char *method,
 		  struct pending *ret)
@@ -267,9 +277,13 @@ static void admit(struct serve *serve, struct MHD_Connection *connection, const 
 	const char *token = mhd.lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "token");
 	bool is_other, is_known = !wrong && access_is_known(&serve->access, &claims);
 	const struct path *path = path_find(method, name, &is_other);
+	uint64_t wait_ms = 0;
 
 	ret->is_known = is_known;
-	if (wrong)
+	if (serve->options->is_cluster && !rate_take(&serve->rate, client_of(connection), is_known, now_ms(), &wait_ms))
+		answer_fail(&ret->refusal, HTTP_TOO_MANY, "too many requests: the next one is taken in %ju s",
+			    (uintmax_t)(wait_ms + 999) / 1000);
+	else if (wrong)
 		answer_fail(&ret->refusal, MHD_HTTP_FORBIDDEN, "%s", wrong);
 	else if (path && token && strcmp(name, "/") == 0) {
 		ret->opens_link = is_known || access_open_link(&serve->access, token);
@@ -380,25 +394,34 @@ static void end_request(void *data, struct MHD_Connection *connection, void **st
 
 /* ---- Sockets ---- */
 
-/* @ret_port: the port that was chosen. */
-static int listen_tcp(struct in_addr where, uint16_t port, uint16_t *ret_port)
+/* The port's place in an address of either family. */
+static in_port_t *port_of(struct sockaddr_storage *address)
 {
-	struct sockaddr_in address = {
-		.sin_family = AF_INET,
-		.sin_port = htons(port),
-		.sin_addr = where,
-	};
-	CLEANUP(closep) int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	socklen_t n = sizeof address;
-	int on = 1;
+	return address->ss_family == AF_INET6 ? &((struct sockaddr_in6 *)address)->sin6_port
+					      : &((struct sockaddr_in *)address)->sin_port;
+}
+
+static const void *host_of(const struct sockaddr_storage *address)
+{
+	return address->ss_family == AF_INET6 ? (const void *)&((const struct sockaddr_in6 *)address)->sin6_addr
+					      : (const void *)&((const struct sockaddr_in *)address)->sin_addr;
+}
+
+/* @where: gets the port that was chosen. [::] takes IPv4, too. */
+static int listen_tcp(struct sockaddr_storage *where, uint16_t *ret_port)
+{
+	CLEANUP(closep) int fd = socket(where->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t n = where->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+	int on = 1, off = 0;
 
 	if (fd < 0)
 		return -errno;
-	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0 ||
-	    bind(fd, (struct sockaddr *)&address, sizeof address) < 0 || listen(fd, SOMAXCONN) < 0 ||
-	    getsockname(fd, (struct sockaddr *)&address, &n) < 0)
+	if (where->ss_family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) < 0)
 		return -errno;
-	*ret_port = ntohs(address.sin_port);
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0 || bind(fd, (struct sockaddr *)where, n) < 0 ||
+	    listen(fd, SOMAXCONN) < 0 || getsockname(fd, (struct sockaddr *)where, &n) < 0)
+		return -errno;
+	*ret_port = ntohs(*port_of(where));
 	return TAKE_FD(fd);
 }
 
@@ -428,22 +451,29 @@ static int listen_unix(const char *path, struct stat *ret)
 static int listen_as_asked(struct serve *serve)
 {
 	const struct serve_options *options = serve->options;
-	struct in_addr where = { htonl(INADDR_LOOPBACK) };
-	char name[INET_ADDRSTRLEN] = "";
+	struct sockaddr_storage where = { 0 };
+	char name[INET6_ADDRSTRLEN] = "";
+	bool is_v6;
 	int r;
 
+	*(struct sockaddr_in *)&where = (struct sockaddr_in){ .sin_family = AF_INET,
+							      .sin_port = htons(options->port),
+							      .sin_addr = { htonl(INADDR_LOOPBACK) } };
 	if (options->is_cluster)
 		where = options->address;
+	is_v6 = where.ss_family == AF_INET6;
 	serve->access.is_remote = options->is_cluster;
 	serve->listener = options->socket ? listen_unix(options->socket, &serve->socket)
-					  : listen_tcp(where, options->port, &serve->access.port);
+					  : listen_tcp(&where, &serve->access.port);
 	if (serve->listener < 0)
 		return serve->listener;
 	if (options->socket)
 		r = snprintf(serve->link, sizeof serve->link, "%s", options->socket);
 	else if (options->is_cluster)
-		r = snprintf(serve->link, sizeof serve->link, "%s://%s:%u", options->certificate ? "https" : "http",
-			     inet_ntop(AF_INET, &where, name, sizeof name) ? name : "", serve->access.port);
+		r = snprintf(serve->link, sizeof serve->link, "%s://%s%s%s:%u", options->certificate ? "https" : "http",
+			     is_v6 ? "[" : "",
+			     inet_ntop(where.ss_family, host_of(&where), name, sizeof name) ? name : "",
+			     is_v6 ? "]" : "", serve->access.port);
 	else
 		r = snprintf(serve->link, sizeof serve->link, "http://127.0.0.1:%u/?token=%s", serve->access.port,
 			     serve->access.link);
@@ -484,6 +514,7 @@ int serve_open(const struct serve_options *options, struct serve **ret)
 	serve->options = options;
 	serve->listener = -1;
 	pthread_mutex_init(&serve->lock, NULL);
+	rate_init(&serve->rate);
 	sem_init(&serve->commands, 0, MAX_COMMANDS);
 	for (size_t i = 0; i < MAX_CONNECTIONS; i++)
 		serve->connections[i].fd = -1;
@@ -510,7 +541,8 @@ int serve_open(const struct serve_options *options, struct serve **ret)
 	errno = 0;
 	serve->daemon = mhd.start_daemon(
 		flags, 0, NULL, NULL, take_request, serve, MHD_OPTION_LISTEN_SOCKET, serve->listener,
-		MHD_OPTION_CONNECTION_LIMIT, (unsigned)serve->max_connections, MHD_OPTION_CONNECTION_TIMEOUT,
+		MHD_OPTION_CONNECTION_LIMIT, (unsigned)serve->max_connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+		options->is_cluster ? (unsigned)MAX_CLIENT_CONNECTIONS : 0U, MHD_OPTION_CONNECTION_TIMEOUT,
 		(unsigned)SILENCE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES,
 		MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES, MHD_OPTION_NOTIFY_CONNECTION, note_connection, serve,
 		MHD_OPTION_NOTIFY_COMPLETED, end_request, serve, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
@@ -560,6 +592,7 @@ void serve_close(struct serve *serve)
 	if (serve->stop >= 0)
 		close(serve->stop);
 	sem_destroy(&serve->commands);
+	pthread_mutex_destroy(&serve->rate.lock);
 	pthread_mutex_destroy(&serve->lock);
 	free(serve);
 }

@@ -34,7 +34,7 @@ struct serve_options {
 	const char *socket; /* path of a unix socket to create; NULL: TCP on 127.0.0.1 */
 	uint16_t port;      /* 0: any free one */
 	bool is_cluster; /* for other machines, at address, of which it needs the token; no link, and no target is needed */
-	struct in_addr address;
+	struct sockaddr_storage address;  /* IPv4 or IPv6, with its port */
 	const char *certificate, *key;    /* PEM: TLS; NULL: none, in the clear */
 	const char *token_file, *ca_file; /* with which hosts below are asked from here; ca_file NULL: the system's */
 	const char *token;   /* that API requests may send, SERVE_MIN_TOKEN to SERVE_MAX_TOKEN bytes; NULL: none */

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """probing serve --listen and probing cluster --hosts https://...: who is answered, what may be asked, and hosts that ask others."""
+import collections
 import contextlib
 import http.client
 import http.server
 import json
 import os
+import socket
 import ssl
 import subprocess
 import sys
@@ -74,7 +76,7 @@ class Https(t.Case):
         cls.stack = contextlib.ExitStack()
         cls.addClassCleanup(cls.stack.close)
         cls.folder = cls.stack.enter_context(tempfile.TemporaryDirectory(prefix="probing-test."))
-        make_certificates(cls.folder, ADDRESSES)
+        make_certificates(cls.folder, ADDRESSES + ["::1"])
         cls.served = ("--tls-certificate", cls.path("node.pem"), "--tls-key", cls.path("node.key"), "--token-file",
                       cls.path("token"), "--ca-file", cls.path("ca.pem"))
         cls.urls = [cls.stack.enter_context(serving("--listen", address + ":0", *cls.served))[1] for address in ADDRESSES]
@@ -196,6 +198,10 @@ class Https(t.Case):
         os.chmod(self.path("token"), 0o600)
         for options, said in ((["--listen", "0.0.0.0:0"], "needs --token-file"),
                               (["--listen", "0.0.0.0:0", "--token-file", self.path("token")], "beyond loopback"),
+                              (["--listen", "::1:7070", "--token-file", self.path("token")], "put an IPv6 address in brackets: [::1]:7070"),
+                              (["--listen", "[10.0.0.1]:7070", "--token-file", self.path("token")], "10.0.0.1 is no IPv6 address"),
+                              (["--listen", "[fe80::1%nothing]:7070", "--token-file", self.path("token")], "no IPv6 address"),
+                              (["--listen", "[::2]:0", "--token-file", self.path("token")], "beyond loopback"),
                               (["--listen", "localhost", "--token-file", self.path("token")], "ADDRESS:PORT"),
                               (["--listen", "127.0.0.1:0", "--port", "0"], "not two of them"),
                               (["--listen", "127.0.0.1:0", "--token-file", self.path("token"), "--allow-eval"], "for this machine alone"),
@@ -213,6 +219,39 @@ class Https(t.Case):
         done = t.probing("serve", "--listen", "127.0.0.1:0", "--token-file", self.path("token"), "--tls-certificate",
                          self.path("token"), "--tls-key", self.path("node.key"), check=t.BAD_DATA)
         self.assertIn("are no certificate and its key", done.stderr)
+
+    def test_more_requests_than_are_taken(self):
+        """Guesses of the token are refused by and by; whoever has it is still answered."""
+        with serving("--listen", "127.0.0.1:0", *self.served) as (_, url):
+            address = url[len("https://"):].split(":")
+            context = ssl.create_default_context(cafile=self.path("ca.pem"))
+            connection = http.client.HTTPSConnection(address[0], int(address[1]), timeout=20, context=context)
+            seen = collections.Counter()
+            while 429 not in seen:
+                connection.request("POST", "/cluster", "nodes", {"Authorization": "Bearer x"})
+                answer = connection.getresponse()
+                said = answer.read().decode()
+                seen[answer.status] += 1
+            connection.close()
+            self.assertGreaterEqual(seen[401], 16)
+            self.assertIn("too many requests: the next one is taken in ", said)
+            self.assertEqual([self.rank.pid], [node["pid"] for node in self.nodes(hosts=[url])])
+
+    def test_ipv6(self):
+        try:
+            with socket.socket(socket.AF_INET6) as free:
+                free.bind(("::1", 0))
+        except OSError as error:
+            raise unittest.SkipTest("no IPv6 on loopback: %s" % error)
+        with serving("--listen", "[::1]:0", "--token-file", self.path("token")) as (_, url):
+            self.assertRegex(url, r"^http://\[::1\]:\d+$")
+            self.assertEqual([self.rank.pid], [node["pid"] for node in self.nodes(hosts=[url])])
+        with serving("--listen", "[::]:0", *self.served) as (_, url):  # IPv4, too
+            port = url.rsplit(":", 1)[1]
+            both = ["https://127.0.0.1:" + port, "https://[::1]:" + port]
+            self.assertEqual([self.rank.pid] * 2, [node["pid"] for node in self.nodes(hosts=both)])
+            asked = self.nodes("--fan-out", "1", hosts=both)  # the first one asks the second
+            self.assertEqual(sorted(both), sorted(node["addr"] for node in asked))
 
     def test_loopback_in_the_clear(self):
         with serving("--listen", "127.0.0.1:0", "--token-file", self.path("token")) as (_, url):
