@@ -12,20 +12,13 @@
 #include "base/text.h"
 #include "base/util.h"
 #include "src/backtrace/groups.h"
+#include "src/columns/columns.h"
 
 enum {
 	KERNEL_NAME_BYTES = 15,
 	MAX_ALIKE_NAMED = 12,
 	LONG_VALUE = 48, /* always print shorter values: a reference to them would be as long */
 	MAX_SEEN = 4096,
-};
-
-/* The report uses the same colours. */
-enum style { STYLE_PLAIN, STYLE_HEAD, STYLE_PYTHON, STYLE_BUILTIN, STYLE_NATIVE };
-
-static const char *const styles[] = {
-	[STYLE_PLAIN] = "",           [STYLE_HEAD] = "\033[1m",    [STYLE_PYTHON] = "\033[34m",
-	[STYLE_BUILTIN] = "\033[32m", [STYLE_NATIVE] = "\033[33m",
 };
 
 /* A variable that was printed with its value. */
@@ -96,14 +89,9 @@ bool print_is_same_name(const char *kernel, const char *python)
 
 static void put(const struct page *page, enum style style, const char *text)
 {
-	int32_t c;
-
-	if (page->colour)
-		fputs(styles[style], page->out);
-	while ((c = text_next_shown(&text)) != 0)
-		text_put(page->out, c);
-	if (page->colour && style != STYLE_PLAIN)
-		fputs("\033[0m", page->out);
+	style_start(page->out, page->colour, style);
+	cell_put_all(page->out, text);
+	style_end(page->out, page->colour, style);
 }
 
 static void put_parent(const struct page *page, const struct backtrace_place *place)
@@ -187,14 +175,13 @@ static void put_thread(const struct page *page, const struct backtrace_thread *t
 	char text[32];
 
 	snprintf(text, sizeof text, "\nThread %d ", (int)thread->tid);
-	if (page->colour)
-		fputs(styles[STYLE_HEAD], page->out);
+	style_start(page->out, page->colour, STYLE_HEAD);
 	fputs(text, page->out);
 	fputc('"', page->out);
 	put(page, STYLE_HEAD, thread->name);
-	if (page->colour)
-		fputs(styles[STYLE_HEAD], page->out);
-	fputs(page->colour ? "\"\033[0m" : "\"", page->out);
+	style_start(page->out, page->colour, STYLE_HEAD);
+	fputc('"', page->out);
+	style_end(page->out, page->colour, STYLE_HEAD);
 	if (thread->python_name && !print_is_same_name(thread->name, thread->python_name)) {
 		fputs(", in Python \"", page->out);
 		put(page, STYLE_PLAIN, thread->python_name);

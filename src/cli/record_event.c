@@ -8,6 +8,7 @@
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/record_options.h"
+#include "src/columns/columns.h"
 
 static int fail_event(const struct sampled_event *event, int error)
 {
@@ -114,6 +115,8 @@ static int print_tracepoint(void *data, const char *name)
 int record_list_events(void)
 {
 	struct sampled_event event, any = { .kind = EVENT_TRACEPOINT, .name = "a tracepoint", .in_kernel = true };
+	static const struct column list[] = { { "", 24, 0, true }, { "", 0, 2, true } };
+	struct columns columns = { .list = list, .n = N_ELEMENTS(list), .out = stdout };
 	size_t n_hardware = 0;
 	char text[1024];
 	int r;
@@ -121,8 +124,11 @@ int record_list_events(void)
 	for (size_t n = 0; event_nth(n, &event); n++) {
 		r = event_check(&event);
 		n_hardware += r == 0 && event.kind == EVENT_HARDWARE;
-		if (r == 0)
-			printf("%-24s  %s\n", event.name, event_summary(&event));
+		if (r != 0)
+			continue;
+		columns_put(&columns, event.name);
+		columns_put(&columns, event_summary(&event));
+		columns_end(&columns);
 	}
 	r = event_each_tracepoint(print_tracepoint, NULL);
 	if (fflush(stdout) != 0)

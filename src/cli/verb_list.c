@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* verb_list.c - lists the Python processes. */
 #include <errno.h>
+#include <limits.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,16 +9,16 @@
 #include <unistd.h>
 
 #include "base/proc.h"
-#include "base/text.h"
 #include "base/util.h"
 #include "src/cli/agent_use.h"
 #include "src/cli/cli.h"
 #include "src/cli/pager.h"
 #include "src/cli/python_program.h"
 #include "src/cli/target_errors.h"
+#include "src/columns/columns.h"
 #include "src/target/target.h"
 
-enum { OPTION_TREE = 0x200, MAX_COMMAND = 4096, MAX_DEPTH = 64 };
+enum { OPTION_TREE = 0x200, MAX_COMMAND = 4096, MIN_COMMAND = 8, MAX_DEPTH = 64 };
 
 struct process {
 	pid_t pid, parent;
@@ -128,22 +129,25 @@ static int add(struct list *list, pid_t pid, const char *library)
 
 /* ---- Print ---- */
 
-static void put_command(const char *command, unsigned columns)
+static const struct column process_columns[] = {
+	{ "PID", 7, 0, false },  { "USER", 10, 2, true },   { "PYTHON", 6, 2, true },
+	{ "AGENT", 8, 2, true }, { "COMMAND", 0, 2, true },
+};
+
+static void put(const struct process *process, unsigned depth, unsigned width)
 {
-	unsigned used = 0;
-	int32_t c;
+	struct columns columns = { .list = process_columns, .n = N_ELEMENTS(process_columns), .out = stdout };
+	unsigned left;
 
-	while ((c = text_next_shown(&command)) != 0 && (columns == 0 || (used += text_char_columns(c)) <= columns))
-		text_put(stdout, c);
-}
-
-static void put(const struct process *process, unsigned depth, unsigned columns)
-{
-	int used = printf("%7d  %-10s  %-6s  %-8s  %*s", (int)process->pid, process->user, process->version,
-			  process->agent, (int)(2 * depth), "");
-
-	put_command(process->command, columns > 0 ? MAX(columns, (unsigned)used + 8) - (unsigned)used : 0);
-	putchar('\n');
+	columns_printf(&columns, "%d", (int)process->pid);
+	columns_put(&columns, process->user);
+	columns_put(&columns, process->version);
+	columns_put(&columns, process->agent);
+	columns_start_last(&columns);
+	fprintf(stdout, "%*s", (int)(2 * depth), "");
+	left = MAX(width, columns.used + 2 * depth + MIN_COMMAND) - columns.used - 2 * depth;
+	cell_put_start(stdout, process->command, width > 0 ? left : UINT_MAX);
+	columns_end(&columns);
 }
 
 static bool has(const struct list *list, pid_t pid)
@@ -166,10 +170,11 @@ static void put_children(const struct list *list, pid_t parent, unsigned depth, 
 
 static void put_list(const struct list *list, const struct options *options)
 {
+	struct columns head = { .list = process_columns, .n = N_ELEMENTS(process_columns), .out = stdout };
 	unsigned columns = options->whole_commands ? 0 : cli_columns(STDOUT_FILENO);
 
 	pager_start();
-	printf("%7s  %-10s  %-6s  %-8s  %s\n", "PID", "USER", "PYTHON", "AGENT", "COMMAND");
+	columns_put_head(&head);
 	for (size_t i = 0; i < list->n; i++) {
 		if (options->tree && has(list, list->items[i].parent))
 			continue; /* printed below its parent */

@@ -12,6 +12,7 @@
 #include "src/cli/agent_eval.h"
 #include "src/cli/cli.h"
 #include "src/cli/memory_history.h"
+#include "src/columns/columns.h"
 
 enum { OPTION_JSON = 0x200, LOOK_MS = 5000, MAX_STATUS = 1 << 16 };
 
@@ -181,6 +182,9 @@ static bool has_growth(const char *name)
 
 static void put_text(const struct memory_values *now, const struct memory_values *before)
 {
+	static const struct column list[] = { { "", 26, 0, true }, { "", 14, 1, false }, { "", 0, 2, true } };
+	struct columns columns = { .list = list, .n = N_ELEMENTS(list), .out = stdout };
+
 	for (size_t i = 0; i < now->n; i++) {
 		const struct memory_value *item = &now->items[i];
 		const int64_t *old = memory_values_find(before, item->name);
@@ -192,7 +196,11 @@ static void put_text(const struct memory_values *now, const struct memory_values
 		format(item->name, item->value, "", value);
 		if (old && has_growth(item->name))
 			format(item->name, item->value - *old, "+", growth);
-		printf("%-26.*s %14s%s%s\n", (int)n, item->name, value, growth[0] ? "  " : "", growth);
+		columns_printf(&columns, "%.*s", (int)n, item->name);
+		columns_put(&columns, value);
+		if (growth[0])
+			columns_put(&columns, growth);
+		columns_end(&columns);
 	}
 	if (memory_values_find(now, "torch") && !memory_values_find(now, "cuda_0_memory_allocated_bytes"))
 		puts("torch is loaded, and uses no CUDA device");

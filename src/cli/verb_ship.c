@@ -12,6 +12,7 @@
 #include "src/cli/cli.h"
 #include "src/cli/fleet_secrets.h"
 #include "src/cli/ship_otlp.h"
+#include "src/columns/columns.h"
 #include "src/fleet/fleet.h"
 #include "src/http/http.h"
 
@@ -443,19 +444,29 @@ static int init(struct options *options)
 
 static int print_status(const struct options *options)
 {
+	static const struct column list[] = {
+		{ "run", 16, 0, true },       { "recorded", 12, 2, false }, { "sent", 12, 2, false },
+		{ "shipments", 9, 2, false }, { "waiting", 7, 2, false },   { "dropped", 9, 2, false },
+		{ "recording", 0, 2, true },
+	};
+	struct columns columns = { .list = list, .n = N_ELEMENTS(list), .out = stdout };
 	char error[FLEET_MAX_SENTENCE];
 
-	printf("%-16s  %12s  %12s  %9s  %7s  %9s  %s\n", "run", "recorded", "sent", "shipments", "waiting", "dropped",
-	       "recording");
+	columns_put_head(&columns);
 	for (size_t i = 0; i < options->n_files; i++) {
 		struct fleet_status status;
 		int r = fleet_status(options->files[i], &options->ship, &status, error);
 
 		if (r < 0)
 			return cli_fail(status_of(r), "%s", error);
-		printf("%016" PRIx64 "  %12" PRId64 "  %12" PRIu64 "  %9" PRIu64 "  %7" PRIu64 "  %9" PRIu64 "  %s\n",
-		       status.run, status.n_recorded, status.n_samples, status.n_done, status.n_open, status.n_dropped,
-		       options->files[i]);
+		columns_printf(&columns, "%016" PRIx64, status.run);
+		columns_printf(&columns, "%" PRId64, status.n_recorded);
+		columns_printf(&columns, "%" PRIu64, status.n_samples);
+		columns_printf(&columns, "%" PRIu64, status.n_done);
+		columns_printf(&columns, "%" PRIu64, status.n_open);
+		columns_printf(&columns, "%" PRIu64, status.n_dropped);
+		columns_put(&columns, options->files[i]);
+		columns_end(&columns);
 	}
 	return fflush(stdout) == 0 ? EXIT_OK : cli_fail_write("-", -errno);
 }

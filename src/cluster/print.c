@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "base/util.h"
 #include "src/cluster/private.h"
+#include "src/columns/columns.h"
 
 enum { MAX_NAMED = 4, FIRST_CLASSES = 20, LAST_CLASSES = 4, MAX_INDENT = 60, INDENT = 2 };
 
@@ -25,10 +26,7 @@ struct page {
 
 static void put(const struct page *page, const char *text)
 {
-	int32_t c;
-
-	while ((c = text_next_shown(&text)) != 0)
-		text_put(page->out, c);
+	cell_put_all(page->out, text);
 }
 
 static void put_head(const struct page *page, const char *text)

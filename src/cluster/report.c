@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "base/util.h"
 #include "src/cluster/private.h"
+#include "src/columns/columns.h"
 
 #define TOO_FAR 3.5 /* deviations */
 #define NORMAL 0.6745
@@ -436,21 +437,17 @@ static bool put_places(struct job *job, size_t i, FILE *out)
 
 /* ---- Output ---- */
 
-static void put_cell(FILE *out, double value, double factor, int width, const char *unit)
-{
-	char text[32] = "-";
+static const struct column rank_columns[] = {
+	{ "RANK", 8, 0, false },  { "CPUS", 6, 2, false },         { "IN QUEUE", 9, 2, false },
+	{ "STEP", 11, 2, false }, { "MOST OFTEN IN", 0, 2, true },
+};
 
+static void put_value(struct columns *columns, double value, double factor, const char *unit)
+{
 	if (value >= 0)
-		snprintf(text, sizeof text, "%.2f%s", value * factor, unit);
-	fprintf(out, "  %*s", width, text);
-}
-
-static void put_text(FILE *out, const char *text)
-{
-	int32_t c;
-
-	while ((c = text_next_shown(&text)) != 0)
-		text_put(out, c);
+		columns_printf(columns, "%.2f%s", value * factor, unit);
+	else
+		columns_put(columns, "-");
 }
 
 static void put_name(const struct cluster_rank *rank, FILE *out)
@@ -461,36 +458,39 @@ static void put_name(const struct cluster_rank *rank, FILE *out)
 		fprintf(out, "pid %d", (int)rank->pid);
 }
 
-static void put_row(struct job *job, size_t i, bool is_odd, FILE *out)
+static void put_row(struct job *job, size_t i, bool is_odd, struct columns *columns)
 {
 	const struct cluster_rank *rank = rank_of(job, i);
 	const struct rank_usage *usage = &rank->usage;
+	FILE *out = columns->out;
 	uint32_t most = 0;
 
-	fprintf(out, "%s ", is_odd ? "*" : " ");
-	fprintf(out, "%8jd", (intmax_t)(rank->identity.rank >= 0 ? rank->identity.rank : rank->pid));
+	fputs(is_odd ? "* " : "  ", out);
+	columns_printf(columns, "%jd", (intmax_t)(rank->identity.rank >= 0 ? rank->identity.rank : rank->pid));
 	if (rank->status != RANK_READ || usage->seconds <= 0) {
 		fprintf(out, "  %s: ", rank_status_name(rank->status));
-		put_text(out, rank->problem ? rank->problem : "nothing was measured");
-		fputc('\n', out);
+		cell_put_all(out, rank->problem ? rank->problem : "nothing was measured");
+		columns_end(columns);
 		return;
 	}
-	put_cell(out, cpu_of(usage), 1, 6, "");
-	put_cell(out, queued_of(usage), 100, 9, " %");
-	put_cell(out, step_of(usage), 1, 11, " ms");
+	put_value(columns, cpu_of(usage), 1, "");
+	put_value(columns, queued_of(usage), 100, " %");
+	put_value(columns, step_of(usage), 1, " ms");
 	count_here(job, i);
 	for (uint32_t place = 1; place < job->n_places; place++)
 		if (job->here[place] > job->here[most])
 			most = place;
 	if (job->n_looks[i] > 0) {
-		fprintf(out, "  %3.0f %% ", 100.0 * job->here[most] / job->n_looks[i]);
+		columns_start_last(columns);
+		fprintf(out, "%3.0f %% ", 100.0 * job->here[most] / job->n_looks[i]);
 		put_place_name(job, most, out);
 	}
-	fputc('\n', out);
+	columns_end(columns);
 }
 
 static int put_job(struct job *job, FILE *out)
 {
+	struct columns columns = { .list = rank_columns, .n = N_ELEMENTS(rank_columns), .out = out };
 	bool *is_odd = calloc(job->n + 1, sizeof *is_odd);
 	size_t n_odd = 0;
 
@@ -509,7 +509,7 @@ static int put_job(struct job *job, FILE *out)
 			continue;
 		put_name(rank_of(job, i), out);
 		fprintf(out, " (pid %d on ", (int)rank_of(job, i)->pid);
-		put_text(out, cluster_host_label(&job->cluster->hosts[rank_of(job, i)->host]));
+		cell_put_all(out, cluster_host_label(&job->cluster->hosts[rank_of(job, i)->host]));
 		fputs(") differs:\n", out);
 		for (size_t k = 0; k < N_MEASURES; k++)
 			(void)put_number(job, rank_of(job, i), k, out);
@@ -517,9 +517,10 @@ static int put_job(struct job *job, FILE *out)
 	}
 	if (n_odd == 0)
 		fputs("No rank differs from the others by more than chance.\n", out);
-	fprintf(out, "\n  %8s  %6s  %9s  %11s  %s\n", "RANK", "CPUS", "IN QUEUE", "STEP", "MOST OFTEN IN");
+	fputs("\n  ", out);
+	columns_put_head(&columns);
 	for (size_t i = 0; i < job->n; i++)
-		put_row(job, i, is_odd[i], out);
+		put_row(job, i, is_odd[i], &columns);
 	free(is_odd);
 	return 0;
 }
@@ -538,7 +539,7 @@ static int report_job(const struct cluster *cluster, size_t first, size_t n, FIL
 	if (r >= 0) {
 		fputs(first > 0 ? "\nJob" : "Job", out);
 		fputs(name[0] ? " " : "", out);
-		put_text(out, name);
+		cell_put_all(out, name);
 		fprintf(out, ": %zu %s, %" PRIu64 " samples\n\n", n, n == 1 ? "rank" : "ranks", job.n_samples);
 		r = cluster_put_collectives(cluster, name, out);
 		if (r >= 0)
@@ -560,9 +561,9 @@ int cluster_report(const struct cluster *cluster, FILE *out)
 	for (size_t i = 0; i < cluster->n_hosts; i++)
 		if (cluster->hosts[i].problem) {
 			fputs("host ", out);
-			put_text(out, cluster_host_label(&cluster->hosts[i]));
+			cell_put_all(out, cluster_host_label(&cluster->hosts[i]));
 			fputs(": ", out);
-			put_text(out, cluster->hosts[i].problem);
+			cell_put_all(out, cluster->hosts[i].problem);
 			fputc('\n', out);
 		}
 	while (r >= 0 && first < cluster->n_ranks) {

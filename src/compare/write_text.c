@@ -7,13 +7,17 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "base/util.h"
+#include "src/columns/columns.h"
 #include "src/compare/format.h"
 
 enum { NUMBER_COLUMNS = 9, CHANGE_COLUMNS = 10, MIN_NAME_COLUMNS = 16, MAX_CELL = 64 };
 
-static const char grown[] = "\033[31m", shrunk[] = "\033[32m", plain[] = "\033[0m";
+static const struct column whole_columns[] = {
+	{ "WAS", NUMBER_COLUMNS, 0, false },
+	{ "IS", NUMBER_COLUMNS, 0, false },
+	{ "CHANGE", CHANGE_COLUMNS, 0, false },
+};
 
 struct writing {
 	const struct compare *compare;
@@ -21,32 +25,32 @@ struct writing {
 	FILE *out;
 };
 
-static void put_right(const struct writing *writing, const char *text, unsigned columns)
-{
-	unsigned used = text_columns_shown(text);
-
-	fprintf(writing->out, "%*s%s", used < columns ? (int)(columns - used) : 0, "", text);
-}
-
-static void put_number(const struct writing *writing, double value)
+static void put_number(const struct writing *writing, struct columns *columns, double value)
 {
 	char text[MAX_CELL];
 
 	compare_format(writing->compare, value, text, sizeof text);
-	put_right(writing, text, NUMBER_COLUMNS);
+	columns_put(columns, text);
 }
 
-static void put_change(const struct writing *writing, const struct estimate *estimate)
+static void put_change(struct columns *columns, const struct estimate *estimate)
 {
-	bool is_coloured = writing->look->colour && estimate->is_known;
 	char text[MAX_CELL];
 
 	format_change(estimate, text, sizeof text);
-	if (is_coloured)
-		fputs(estimate->head > estimate->base ? grown : shrunk, writing->out);
-	put_right(writing, text, CHANGE_COLUMNS);
-	if (is_coloured)
-		fputs(plain, writing->out);
+	columns_put_styled(columns,
+			   !estimate->is_known               ? STYLE_PLAIN
+			   : estimate->head > estimate->base ? STYLE_BAD
+							     : STYLE_GOOD,
+			   text);
+}
+
+/* Numbers, and how they changed. */
+static void put_estimate(const struct writing *writing, struct columns *columns, const struct estimate *estimate)
+{
+	put_number(writing, columns, estimate->base);
+	put_number(writing, columns, estimate->head);
+	put_change(columns, estimate);
 }
 
 /* Truncate to the rest of the line; the names are escaped already. */
@@ -55,16 +59,10 @@ static void put_cut(const struct writing *writing, const char *text, unsigned us
 	unsigned left = writing->look->columns > used + MIN_NAME_COLUMNS ? writing->look->columns - used
 									 : MIN_NAME_COLUMNS;
 
-	if (writing->look->columns == 0 || text_columns_shown(text) <= left) {
+	if (writing->look->columns == 0)
 		fputs(text, writing->out);
-		return;
-	}
-	for (int32_t c; (c = text_next_shown(&text)) != 0; left -= text_char_columns(c)) {
-		if (text_char_columns(c) + 1 > left)
-			break;
-		text_put(writing->out, c);
-	}
-	fputs("…", writing->out);
+	else
+		cell_put(writing->out, text, left, CELL_CUT_END);
 }
 
 static int name_row(const struct compare *compare, const struct compare_row *row, char **ret)
@@ -91,35 +89,41 @@ static int name_row(const struct compare *compare, const struct compare_row *row
 	return 0;
 }
 
-static int put_row(const struct writing *writing, const struct compare_row *row)
+static int put_row(const struct writing *writing, struct columns *columns, const struct compare_row *row)
 {
 	CLEANUP(freep) char *name = NULL;
 	int r = name_row(writing->compare, row, &name);
 
 	if (r < 0)
 		return r;
-	put_number(writing, row->self.base);
-	put_number(writing, row->self.head);
-	put_change(writing, &row->self);
-	put_number(writing, row->total.base);
-	put_number(writing, row->total.head);
-	put_change(writing, &row->total);
-	fputs("  ", writing->out);
+	put_estimate(writing, columns, &row->self);
+	put_estimate(writing, columns, &row->total);
+	columns_start_last(columns);
 	put_cut(writing, name, 4 * NUMBER_COLUMNS + 2 * CHANGE_COLUMNS + 2);
-	fputc('\n', writing->out);
+	columns_end(columns);
 	return 0;
 }
 
 static int put_table(const struct writing *writing, const struct compare_row *rows, size_t n, const char *what)
 {
+	const struct column list[] = {
+		{ "SELF", NUMBER_COLUMNS, 0, false },
+		{ "IS", NUMBER_COLUMNS, 0, false },
+		{ "CHANGE", CHANGE_COLUMNS, 0, false },
+		{ "TOTAL", NUMBER_COLUMNS, 0, false },
+		{ "IS", NUMBER_COLUMNS, 0, false },
+		{ "CHANGE", CHANGE_COLUMNS, 0, false },
+		{ what, 0, 2, true },
+	};
+	struct columns columns = { .list = list, .n = N_ELEMENTS(list), .out = writing->out };
 	size_t n_shown = row_limit(n, writing->look->max_rows);
 	int r = 0;
 
-	fprintf(writing->out, "\n%*s%*s%*s%*s%*s%*s  %s\n", NUMBER_COLUMNS, "SELF", NUMBER_COLUMNS, "IS",
-		CHANGE_COLUMNS, "CHANGE", NUMBER_COLUMNS, "TOTAL", NUMBER_COLUMNS, "IS", CHANGE_COLUMNS, "CHANGE",
-		what);
+	fputc('\n', writing->out);
+	columns_put_head(&columns);
+	columns.colour = writing->look->colour;
 	for (size_t i = 0; i < n_shown && r >= 0; i++)
-		r = put_row(writing, &rows[i]);
+		r = put_row(writing, &columns, &rows[i]);
 	if (n_shown < n && r >= 0)
 		fprintf(writing->out, "%*s  %zu more\n", 4 * NUMBER_COLUMNS + 2 * CHANGE_COLUMNS, "", n - n_shown);
 	return r;
@@ -127,11 +131,13 @@ static int put_table(const struct writing *writing, const struct compare_row *ro
 
 static void put_whole(const struct writing *writing, const char *name, const struct estimate *estimate)
 {
+	struct columns columns = { .list = whole_columns,
+				   .n = N_ELEMENTS(whole_columns),
+				   .out = writing->out,
+				   .colour = writing->look->colour };
 	char interval[MAX_CELL];
 
-	put_number(writing, estimate->base);
-	put_number(writing, estimate->head);
-	put_change(writing, estimate);
+	put_estimate(writing, &columns, estimate);
 	format_interval(estimate, interval, sizeof interval);
 	fprintf(writing->out, "  %s%s%s\n", name, interval[0] ? ", between " : "", interval);
 }
@@ -147,6 +153,7 @@ static void put_wall(const struct writing *writing)
 
 int compare_write_text(const struct compare *compare, const struct compare_look *look, FILE *out)
 {
+	struct columns columns = { .list = whole_columns, .n = N_ELEMENTS(whole_columns), .out = out };
 	struct writing writing = { compare, look, out };
 	int r;
 
@@ -156,7 +163,8 @@ int compare_write_text(const struct compare *compare, const struct compare_look 
 	print_runs(compare, SIDE_HEAD, out);
 	fprintf(out, "\n%s; ~ no significant change\n", compare_quantity(compare));
 	print_remarks(compare, "note: ", out);
-	fprintf(out, "\n%*s%*s%*s\n", NUMBER_COLUMNS, "WAS", NUMBER_COLUMNS, "IS", CHANGE_COLUMNS, "CHANGE");
+	fputc('\n', out);
+	columns_put_head(&columns);
 	if (compare_has_whole(compare))
 		put_whole(&writing, "total", &compare->whole);
 	put_wall(&writing);

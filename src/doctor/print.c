@@ -4,22 +4,27 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "src/columns/columns.h"
 #include "src/doctor/doctor.h"
 
-static const char *colour_of(enum doctor_state state)
-{
-	return state == DOCTOR_OK ? "\033[32m" : state == DOCTOR_LIMITED ? "\033[33m" : "\033[31m";
-}
+static const struct column finding_columns[] = { { "", 8, 2, true }, { "", 19, 1, true }, { "", 0, 1, true } };
 
-static void put_state(enum doctor_state state, bool colour, FILE *out)
+static enum style style_of(enum doctor_state state)
 {
-	fprintf(out, "  %s%-8s%s ", colour ? colour_of(state) : "", doctor_state_name(state), colour ? "\033[0m" : "");
+	return state == DOCTOR_OK ? STYLE_GOOD : state == DOCTOR_LIMITED ? STYLE_LIMITED : STYLE_BAD;
 }
 
 static void put_finding(const struct doctor_finding *finding, bool colour, FILE *out)
 {
-	put_state(finding->state, colour, out);
-	fprintf(out, "%-19s %s\n", finding->name, finding->found);
+	struct columns columns = {
+		.list = finding_columns, .n = N_ELEMENTS(finding_columns), .out = out, .colour = colour
+	};
+
+	columns_put_styled(&columns, style_of(finding->state), doctor_state_name(finding->state));
+	columns_put(&columns, finding->name);
+	columns_start_last(&columns);
+	fputs(finding->found, out);
+	columns_end(&columns);
 	if (finding->means[0])
 		fprintf(out, "           %s: %s\n", finding->purpose, finding->means);
 	else if (finding->state != DOCTOR_OK)

@@ -5,7 +5,7 @@
 
 #include "base/util.h"
 #include "src/report/annotate.h"
-#include "src/report/cell.h"
+#include "src/columns/columns.h"
 #include "src/report/print.h"
 #include "src/report/table.h"
 

@@ -7,7 +7,7 @@
 #include "base/path.h"
 #include "base/rank.h"
 #include "base/util.h"
-#include "src/report/cell.h"
+#include "src/columns/columns.h"
 #include "src/report/report_collectives.h"
 
 enum { MAX_COLUMNS = 200 };

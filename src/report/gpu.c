@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "src/report/cell.h"
+#include "src/columns/columns.h"
 #include "src/report/print.h"
 #include "src/report/report_gpu.h"
 
@@ -79,9 +79,21 @@ static unsigned name_columns(unsigned columns)
 	return columns == 0 ? ANY_COLUMNS : MAX(columns, NUMBER_COLUMNS + MIN_NAME_COLUMNS) - NUMBER_COLUMNS;
 }
 
-static void put_head(const char *head, bool colour, FILE *out)
+static void put_head(struct columns *columns)
 {
-	fprintf(out, "\n%s%s%s\n", colour ? "\033[1m" : "", head, colour ? "\033[0m" : "");
+	fputc('\n', columns->out);
+	columns_put_head(columns);
+}
+
+/* The columns of numbers; the name is the caller's. */
+static void put_numbers(struct columns *columns, const struct report_gpu_rows *rows, const struct report_gpu_row *row)
+{
+	char time[24];
+
+	columns_printf(columns, "%.1f", percent(row->ns, rows->all_ns));
+	columns_put(columns, time_text(row->ns, time));
+	columns_printf(columns, "%jd", (intmax_t)row->n);
+	columns_start_last(columns);
 }
 
 static void put_more(const struct report_gpu_rows *rows, FILE *out)
@@ -92,41 +104,46 @@ static void put_more(const struct report_gpu_rows *rows, FILE *out)
 
 static void put_work(const struct report_gpu_rows *rows, const struct report_options *options, FILE *out)
 {
-	char time[24];
+	static const struct column list[] = { { "GPU %", 5, 0, false },
+					      { "time", 7, 1, false },
+					      { "calls", 7, 1, false },
+					      { "kernel or copy", 0, 1, true } };
+	struct columns columns = { .list = list, .n = N_ELEMENTS(list), .out = out, .colour = options->colour };
 
-	put_head("GPU %    time   calls kernel or copy", options->colour, out);
+	put_head(&columns);
 	for (size_t i = 0; i < rows->n; i++) {
 		const struct report_gpu_row *row = &rows->items[i];
 
-		fprintf(out, "%5.1f %7s %7jd ", percent(row->ns, rows->all_ns), time_text(row->ns, time),
-			(intmax_t)row->n);
+		put_numbers(&columns, rows, row);
 		cell_put(out, row->name, name_columns(options->columns), CELL_CUT_MIDDLE);
-		fputs("\n", out);
+		columns_end(&columns);
 	}
 	put_more(rows, out);
 }
 
 static void put_idle(const struct report_gpu_rows *rows, const struct report_options *options, FILE *out)
 {
-	unsigned columns = name_columns(options->columns), used;
-	char time[24];
+	static const struct column list[] = { { "idle %", 6, 0, false },
+					      { "time", 7, 1, false },
+					      { "times", 7, 1, false },
+					      { "GPU waited for", 0, 1, true } };
+	struct columns columns = { .list = list, .n = N_ELEMENTS(list), .out = out, .colour = options->colour };
+	unsigned rest = name_columns(options->columns), used;
 
-	put_head("idle %    time   times GPU waited for", options->colour, out);
+	put_head(&columns);
 	for (size_t i = 0; i < rows->n; i++) {
 		const struct report_gpu_row *row = &rows->items[i];
 		const char *name = row->launched ? "[already launched: the GPU's queue, or a dependency]"
 				   : row->name   ? row->name
 						 : "[nothing that was traced]";
 
-		fprintf(out, "%6.1f %7s %7jd ", percent(row->ns, rows->all_ns), time_text(row->ns, time),
-			(intmax_t)row->n);
-		used = cell_put(out, name, columns, CELL_CUT_MIDDLE);
-		if (row->python && row->name && strcmp(row->python, row->name) != 0 &&
-		    columns > used + MIN_NAME_COLUMNS) {
+		put_numbers(&columns, rows, row);
+		used = cell_put(out, name, rest, CELL_CUT_MIDDLE);
+		if (row->python && row->name && strcmp(row->python, row->name) != 0 && rest > used + MIN_NAME_COLUMNS) {
 			fputs("  in ", out);
-			cell_put(out, row->python, columns - used - 5, CELL_CUT_START);
+			cell_put(out, row->python, rest - used - 5, CELL_CUT_START);
 		}
-		fputs("\n", out);
+		columns_end(&columns);
 	}
 	put_more(rows, out);
 }

@@ -13,10 +13,9 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "base/util.h"
-#include "src/report/cell.h"
+#include "src/columns/columns.h"
 
 enum {
-	ELLIPSIS = 0x2026,
 	MIN_COLUMNS = 24,
 	COLUMNS_FOR_KIND = 40,
 	COLUMNS_FOR_TIMES = 56,
@@ -33,13 +32,6 @@ struct layout {
 	bool has_kind, has_times, has_counts, has_place;
 	unsigned name_columns, place_columns;
 	bool has_room; /* width is unlimited: the widths above are only padding */
-};
-
-enum style { STYLE_PLAIN, STYLE_HEAD, STYLE_PYTHON, STYLE_BUILTIN, STYLE_NATIVE, STYLE_KERNEL };
-
-static const char *const styles[] = {
-	[STYLE_PLAIN] = "",           [STYLE_HEAD] = "\033[1m",    [STYLE_PYTHON] = "\033[34m",
-	[STYLE_BUILTIN] = "\033[32m", [STYLE_NATIVE] = "\033[33m", [STYLE_KERNEL] = "\033[35m",
 };
 
 static const struct {
@@ -189,34 +181,6 @@ static struct layout lay_out(const struct table *table)
 
 /* ---- Print ---- */
 
-static void start_style(const struct table *table, enum style style, FILE *out)
-{
-	if (table->options->colour)
-		fputs(styles[style], out);
-}
-
-static void end_style(const struct table *table, enum style style, FILE *out)
-{
-	if (table->options->colour && style != STYLE_PLAIN)
-		fputs("\033[0m", out);
-}
-
-/* Shorten a path at its start: "…/torch/nn/linear.py:114", finally "…linear.py:114". */
-static void put_place(const struct layout *layout, const char *place, FILE *out)
-{
-	const char *rest = place;
-
-	if (layout->has_room || text_columns_shown(place) <= layout->place_columns) {
-		cell_put(out, place, UINT_MAX, CELL_CUT_START);
-		return;
-	}
-	while ((rest = strchr(rest + 1, '/')) && text_columns_shown(rest) + 1 > layout->place_columns)
-		;
-	if (rest)
-		text_put(out, ELLIPSIS);
-	cell_put(out, rest ? rest : place, layout->place_columns, CELL_CUT_START);
-}
-
 static void put_row(const struct table *table, const struct layout *layout, const struct table_row *row, FILE *out)
 {
 	unsigned used = layout->has_room ? row->indent : MIN(row->indent, layout->name_columns);
@@ -235,22 +199,22 @@ static void put_row(const struct table *table, const struct layout *layout, cons
 	for (int i = 0; layout->has_counts && i < TABLE_COUNTS; i++)
 		if (table->count_heads[i])
 			fprintf(out, "%*ju ", (int)strlen(table->count_heads[i]), (uintmax_t)row->counts[i]);
-	start_style(table, style, out);
+	style_start(out, table->options->colour, style);
 	if (layout->has_kind)
 		fprintf(out, "%-*s ", KIND_COLUMNS, row->kind);
 	fprintf(out, "%*s", (int)used, "");
 	used += cell_put(out, row->name, layout->has_room ? UINT_MAX : layout->name_columns - used, CELL_CUT_MIDDLE);
-	end_style(table, style, out);
+	style_end(out, table->options->colour, style);
 	if (layout->has_place && row->place) {
 		fprintf(out, "%*s", used < layout->name_columns ? (int)(layout->name_columns - used) + 1 : 1, "");
-		put_place(layout, row->place, out);
+		cell_put_path(out, row->place, layout->has_room ? UINT_MAX : layout->place_columns);
 	}
 	fputc('\n', out);
 }
 
 static void put_head(const struct table *table, const struct layout *layout, FILE *out)
 {
-	start_style(table, STYLE_HEAD, out);
+	style_start(out, table->options->colour, STYLE_HEAD);
 	for (int i = 0; i < TABLE_TIMES; i++) {
 		if (!table->times[i].head)
 			continue;
@@ -267,7 +231,7 @@ static void put_head(const struct table *table, const struct layout *layout, FIL
 		fprintf(out, "%-*s %s", (int)layout->name_columns, table->name_head, place_head(table));
 	else
 		fputs(table->name_head, out);
-	end_style(table, STYLE_HEAD, out);
+	style_end(out, table->options->colour, STYLE_HEAD);
 	fputc('\n', out);
 }
 

@@ -10,7 +10,7 @@
 #include "base/interner.h"
 #include "base/text.h"
 #include "base/util.h"
-#include "src/report/cell.h"
+#include "src/columns/columns.h"
 #include "src/report/print.h"
 #include "src/report/table.h"
 
@@ -366,33 +366,38 @@ static double share_of(const struct torch_report *report, double seconds)
 	return report->steps_s > 0 ? 100 * seconds / report->steps_s : 0;
 }
 
-static void put_time(FILE *out, double seconds, bool is_known, unsigned columns)
+static const struct column module_columns[] = {
+	{ "step %", 6, 0, false },   { "total", 7, 1, false }, { "self", 7, 1, false },   { "forward", 7, 1, false },
+	{ "backward", 8, 1, false }, { "calls", 7, 1, false }, { "max MB", 6, 1, false }, { "module", 0, 1, true },
+};
+
+static void put_time(struct columns *columns, double seconds, bool is_known)
 {
 	char text[24] = "";
 
 	if (is_known)
 		cell_format_ns(ns_of(seconds), text, sizeof text);
-	fprintf(out, "%*s ", (int)columns, text);
+	columns_put(columns, text);
 }
 
 static void put_node(const struct torch_report *report, const struct node *node, const struct report_options *options,
-		     FILE *out)
+		     struct columns *columns)
 {
+	FILE *out = columns->out;
 	unsigned rest = options->columns == 0
 				? (unsigned)ANY_COLUMNS
 				: MAX(options->columns, NUMBER_COLUMNS + MIN_NAME_COLUMNS) - NUMBER_COLUMNS;
 	unsigned indent = MIN(2 * node->depth, rest / 2), used;
 
-	fprintf(out, "%6.1f ", share_of(report, total_of(node)));
-	put_time(out, total_of(node), true, 7);
-	put_time(out, self_of(node), true, 7);
-	put_time(out, node->total_s[FORWARD], node->calls[FORWARD] > 0, 7);
-	put_time(out, node->total_s[BACKWARD], node->calls[BACKWARD] > 0, 8);
-	fprintf(out, "%7ju ", (uintmax_t)calls_of(node));
+	columns_printf(columns, "%.1f", share_of(report, total_of(node)));
+	put_time(columns, total_of(node), true);
+	put_time(columns, self_of(node), true);
+	put_time(columns, node->total_s[FORWARD], node->calls[FORWARD] > 0);
+	put_time(columns, node->total_s[BACKWARD], node->calls[BACKWARD] > 0);
+	columns_printf(columns, "%ju", (uintmax_t)calls_of(node));
 	if (node->peak_mb >= 0)
-		fprintf(out, "%6.0f ", node->peak_mb);
-	else
-		fprintf(out, "%6s ", "");
+		columns_printf(columns, "%.0f", node->peak_mb);
+	columns_start_last(columns);
 	fprintf(out, "%*s%s", (int)indent, "", sort_heads[node->sort]);
 	used = indent + (unsigned)strlen(sort_heads[node->sort]);
 	used += cell_put(out, node->name, rest > used ? rest - used : 1, CELL_CUT_START);
@@ -401,7 +406,7 @@ static void put_node(const struct torch_report *report, const struct node *node,
 		cell_put(out, node->kind, ANY_COLUMNS, CELL_CUT_MIDDLE);
 		fputs(")", out);
 	}
-	fputc('\n', out);
+	columns_end(columns);
 }
 
 static void put_whole(const struct torch_report *report, FILE *out)
@@ -420,11 +425,14 @@ static void put_whole(const struct torch_report *report, FILE *out)
 
 static int print_text(const struct torch_report *report, const struct report_options *options, FILE *out)
 {
+	struct columns columns = {
+		.list = module_columns, .n = N_ELEMENTS(module_columns), .out = out, .colour = options->colour
+	};
+
 	put_whole(report, out);
-	fprintf(out, "%sstep %%   total    self forward backward   calls max MB module%s\n",
-		options->colour ? "\033[1m" : "", options->colour ? "\033[0m" : "");
+	columns_put_head(&columns);
 	for (size_t i = 0; i < report->n_order; i++)
-		put_node(report, &report->nodes[report->order[i]], options, out);
+		put_node(report, &report->nodes[report->order[i]], options, &columns);
 	if (report->n > report->n_order)
 		fprintf(out, "(%zu more)\n", report->n - report->n_order);
 	return text_finish(out);

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/report/cell.h"
+#include "src/columns/columns.h"
 #include "src/report/report.h"
 #include "src/report/source.h"
 #include "tests/unit/made_profile.h"

@@ -42,6 +42,7 @@ static const struct layer {
 	{ "src/target", { "base", "src/capture" } },
 	{ "src/catalogue", { "base" } },
 	{ "src/profile", { "base" } },
+	{ "src/columns", { "base" } },
 	{ "src/store", { "base", "src/catalogue", "src/profile" } },
 
 	{ "src/metrics", { "base", "src/store" } },
@@ -51,23 +52,24 @@ static const struct layer {
 	{ "src/fleet", { "base", "src/store", "src/http" } },
 	{ "src/sql", { "base", "src/catalogue", "src/profile", "src/store", "src/prompt" } },
 	{ "src/export", { "base", "src/profile", "src/store" } },
-	{ "src/report", { "base", "src/profile" } },
+	{ "src/report", { "base", "src/profile", "src/columns" } },
 	{ "src/lanes", { "base", "src/profile", "src/store" } },
 	{ "src/archive", { "base", "src/store" } },
 	{ "src/import", { "base", "unwind/native", "src/store" } },
-	{ "src/compare", { "base", "src/profile", "src/export" } },
+	{ "src/compare", { "base", "src/profile", "src/columns", "src/export" } },
 	{ "src/top", { "base", "src/profile", "src/store" } },
 	{ "src/pipeline",
 	  { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/capture", "src/store",
 	    "src/metrics", "src/rows" } },
 
-	{ "src/backtrace", { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/profile" } },
+	{ "src/backtrace",
+	  { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/profile", "src/columns" } },
 
-	{ "src/cluster", { "base", "src/profile" } },
+	{ "src/cluster", { "base", "src/profile", "src/columns" } },
 
 	{ "src/live", { "base", "src/catalogue", "src/backtrace", "src/ring", "src/metrics", "src/rows" } },
 
-	{ "src/doctor", { "base", "unwind/cpython", "src/capture" } },
+	{ "src/doctor", { "base", "unwind/cpython", "src/capture", "src/columns" } },
 
 	{ "src/serve", { "base" } },
 
@@ -82,7 +84,7 @@ static const struct layer {
 	    "src/backtrace", "src/doctor",    "src/top",       "src/live",       "src/archive",   "src/import",
 	    "src/compare",   "src/inject",    "src/agent",     "src/prompt",     "src/config",    "src/probes",
 	    "src/ring",      "src/catalogue", "src/cluster",   "src/rows",       "src/metrics",   "src/serve",
-	    "src/lanes",     "src/http",      "src/fleet",     "src/target" } },
+	    "src/lanes",     "src/http",      "src/fleet",     "src/target",     "src/columns" } },
 };
 
 /* Folders of sources: each belongs to a layer. */

@@ -13,7 +13,7 @@
 #include <utf8proc.h>
 
 #include "base/text.h"
-#include "src/report/cell.h"
+#include "src/columns/columns.h"
 #include "src/report/sums.h"
 #include "src/report/report.h"
 #include "tests/unit/made_profile.h"

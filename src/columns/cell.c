@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cell.c - fitting foreign names into columns; see cell.h. */
-#include "src/report/cell.h"
+/* cell.c - fitting foreign names into columns; see columns.h. */
+#include "src/columns/columns.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ unsigned cell_put(FILE *out, const char *text, unsigned columns, enum cell_cut c
 	if (columns == 0)
 		return 0;
 	/* Of a long text, keep [0, head) and [skip, wanted) with an ellipsis in between. */
-	head = cut == CELL_CUT_MIDDLE ? columns / 2 : 0;
+	head = cut == CELL_CUT_MIDDLE ? columns / 2 : cut == CELL_CUT_START ? 0 : columns - 1;
 	skip = wanted - (columns - 1 - head);
 	while ((c = text_next_shown(&text)) != 0) {
 		unsigned start = at;
@@ -37,6 +37,39 @@ unsigned cell_put(FILE *out, const char *text, unsigned columns, enum cell_cut c
 		used += text_char_columns(c);
 	}
 	return used;
+}
+
+void cell_put_all(FILE *out, const char *text)
+{
+	int32_t c;
+
+	while ((c = text_next_shown(&text)) != 0)
+		text_put(out, c);
+}
+
+unsigned cell_put_start(FILE *out, const char *text, unsigned columns)
+{
+	unsigned used = 0;
+	int32_t c;
+
+	while ((c = text_next_shown(&text)) != 0 && used + text_char_columns(c) <= columns) {
+		text_put(out, c);
+		used += text_char_columns(c);
+	}
+	return used;
+}
+
+unsigned cell_put_path(FILE *out, const char *path, unsigned columns)
+{
+	const char *rest = path;
+
+	if (text_columns_shown(path) <= columns)
+		return cell_put(out, path, columns, CELL_CUT_START);
+	while ((rest = strchr(rest + 1, '/')) && text_columns_shown(rest) + 1 > columns)
+		;
+	if (rest)
+		text_put(out, ELLIPSIS);
+	return (rest != NULL) + cell_put(out, rest ? rest : path, columns, CELL_CUT_START);
 }
 
 /* Format one character or its escape; returns its columns. */
