@@ -12,4 +12,7 @@ const char *path_base_name(const char *path);
  * name is part of the name. */
 size_t path_stem_bytes(const char *path);
 
+/* path_make_folders - make the missing folders above a file, for our user alone. Errors: -ENOMEM; of mkdir(2). */
+int path_make_folders(const char *path);
+
 #endif

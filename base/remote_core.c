@@ -58,23 +58,13 @@ static void core_freep(struct core_remote **core)
 		core_free(&(*core)->base);
 }
 
-/* Read up to n_bytes, as many as the file has. */
+/* Read up to n_bytes, as many as the file has; after an error, those before it. */
 static ssize_t read_file_at(int fd, uint64_t offset, void *to, size_t n_bytes)
 {
-	size_t done = 0;
+	size_t n;
+	int r = pread_all(fd, to, n_bytes, offset, &n);
 
-	while (done < n_bytes) {
-		ssize_t got = pread(fd, (uint8_t *)to + done, n_bytes - done, (off_t)(offset + done));
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return done > 0 ? (ssize_t)done : -errno;
-		if (got == 0)
-			break;
-		done += (size_t)got;
-	}
-	return (ssize_t)done;
+	return n == 0 && r < 0 ? r : (ssize_t)n;
 }
 
 /* Read exactly n_bytes. -EBADMSG: the file is shorter. */

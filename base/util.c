@@ -60,6 +60,23 @@ uint64_t thread_cpu_ns(void)
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
+int pread_all(int fd, void *to, size_t n_bytes, uint64_t offset, size_t *ret)
+{
+	*ret = 0;
+	while (*ret < n_bytes) {
+		ssize_t got = pread(fd, (char *)to + *ret, n_bytes - *ret, (off_t)(offset + *ret));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (got == 0)
+			break;
+		*ret += (size_t)got;
+	}
+	return 0;
+}
+
 int read_file(const char *path, size_t max_bytes, char **ret, size_t *ret_bytes)
 {
 	CLEANUP(closep) int fd = -1;

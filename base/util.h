@@ -65,6 +65,13 @@ uint64_t realtime_ns(void);
 uint64_t thread_cpu_ns(void); /* CPU time of the calling thread */
 
 /*
+ * pread_all - read at an offset, all bytes that are asked for and that the file has (pread(2)).
+ * @ret: bytes read; after an error those before it.
+ * Errors: of pread(2), except EINTR.
+ */
+int pread_all(int fd, void *to, size_t n_bytes, uint64_t offset, size_t *ret);
+
+/*
  * read_file - read a whole small file (procfs included) into a string.
  * @max_bytes: longer contents are truncated.
  * @ret:       NUL-terminated, owned by the caller.

@@ -76,25 +76,6 @@ struct reading {
 
 /* ---- Read ---- */
 
-static int read_at(int fd, void *to, size_t n_bytes, uint64_t offset, size_t *ret)
-{
-	size_t n = 0;
-
-	while (n < n_bytes) {
-		ssize_t got = pread(fd, (char *)to + n, n_bytes - n, (off_t)(offset + n));
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -errno;
-		if (got == 0)
-			break;
-		n += (size_t)got;
-	}
-	*ret = n;
-	return 0;
-}
-
 /* Bytes of the file, valid until the next call. -ENODATA: the file is shorter, or was truncated. */
 static int see(struct reading *reading, uint64_t offset, size_t n_bytes, const void **ret)
 {
@@ -105,7 +86,7 @@ static int see(struct reading *reading, uint64_t offset, size_t n_bytes, const v
 
 		r = grow(&reading->buffer, wanted, &reading->allocated, 1);
 		if (r >= 0)
-			r = read_at(reading->dump->fd, reading->buffer, wanted, offset, &reading->n_bytes);
+			r = pread_all(reading->dump->fd, reading->buffer, wanted, offset, &reading->n_bytes);
 		if (r < 0)
 			return r;
 		reading->at = offset;
@@ -131,7 +112,7 @@ int jitdump_open(int fd, struct jitdump *ret)
 	size_t n = 0;
 	int r;
 
-	r = read_at(fd, &header, sizeof header, 0, &n);
+	r = pread_all(fd, &header, sizeof header, 0, &n);
 	if (r < 0)
 		return r;
 	if (n < sizeof header)

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/path.h"
 #include "src/store/store.h"
 
 struct plan {
@@ -30,21 +31,6 @@ static const char begin_sql[] =
 
 /* ---- The file ---- */
 
-static int make_folders(const char *path)
-{
-	CLEANUP(freep) char *folder = strdup(path);
-
-	if (!folder)
-		return -ENOMEM;
-	for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		if (mkdir(folder, 0700) < 0 && errno != EEXIST)
-			return -errno;
-		*slash = '/';
-	}
-	return 0;
-}
-
 static int make_path(const char *folder, uint64_t run, char **ret)
 {
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
@@ -63,7 +49,7 @@ static int make_path(const char *folder, uint64_t run, char **ret)
 	if (n < 0)
 		return -ENOMEM;
 	*ret = path;
-	return make_folders(path);
+	return path_make_folders(path);
 }
 
 int plan_open(const char *folder, uint64_t run, const char *target, struct plan **ret)

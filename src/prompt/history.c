@@ -15,25 +15,10 @@
 #include <unistd.h>
 
 #include "base/new_file.h"
+#include "base/path.h"
 #include "base/util.h"
 
 enum { MAX_KEPT = 1000 };
-
-/* Create the folders of a path. */
-static int make_folders(const char *path)
-{
-	CLEANUP(freep) char *folder = strdup(path);
-
-	if (!folder)
-		return -ENOMEM;
-	for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		if (mkdir(folder, 0700) < 0 && errno != EEXIST)
-			return -errno;
-		*slash = '/';
-	}
-	return 0;
-}
 
 int history_path(const char *name, char **ret)
 {
@@ -52,7 +37,7 @@ int history_path(const char *name, char **ret)
 		path = NULL;
 		return -ENOMEM;
 	}
-	r = make_folders(path);
+	r = path_make_folders(path);
 	if (r < 0)
 		return r;
 	*ret = TAKE(path);

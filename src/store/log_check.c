@@ -49,18 +49,10 @@ static bool is_sum(const struct checksum *checksum, const uint8_t *stored)
 /* 1: all bytes; 0: the file is shorter. */
 static int read_whole(int fd, uint8_t *to, size_t n, int64_t offset)
 {
-	size_t done = 0;
+	size_t n_read;
+	int r = pread_all(fd, to, n, (uint64_t)offset, &n_read);
 
-	while (done < n) {
-		ssize_t got = pread(fd, to + done, n - done, offset + (int64_t)done);
-
-		if (got < 0 && errno != EINTR)
-			return -errno;
-		if (got == 0)
-			return 0;
-		done += got > 0 ? (size_t)got : 0;
-	}
-	return 1;
+	return r < 0 ? r : n_read == n;
 }
 
 int log_has_transaction(int fd)
