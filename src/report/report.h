@@ -47,12 +47,12 @@ struct report_options {
 	unsigned max_rows; /* 0: 20 */
 	unsigned columns;  /* width to fit; 0: any */
 	bool colour;
-	bool by_total;                /* sort by total time rather than self */
-	bool json;                    /* one JSON object instead of a table */
-	const struct held_time *held; /* shown as well; NULL: not */
-	const struct report_gpu *gpu; /* shown by function; NULL: not */
+	bool by_total;                                /* sort by total time rather than self */
+	bool json;                                    /* one JSON object instead of a table */
+	const struct held_time *held;                 /* shown as well; NULL: not */
+	const struct report_gpu *gpu;                 /* shown by function; NULL: not */
 	const struct report_collectives *collectives; /* the same */
-	uint64_t lost;                /* lost samples of the recording; shown if there are any */
+	uint64_t lost;                                /* lost samples of the recording; shown if there are any */
 };
 
 /*

@@ -10,7 +10,7 @@
 
 enum {
 	ANSWER_NOTE_BYTES = 256,
-	HTTP_TOO_MANY = 429, /* RFC 6585 */
+	HTTP_TOO_MANY = 429,  /* RFC 6585 */
 	HTTP_TOO_LARGE = 413, /* its name in libmicrohttpd depends on the version */
 };
 

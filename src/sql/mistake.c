@@ -58,8 +58,7 @@ static const struct {
 };
 
 /* The column that several recordings have, asked of one file. */
-static const char run_column[] =
-	"several recordings as arguments have it, and samples of a merged one";
+static const char run_column[] = "several recordings as arguments have it, and samples of a merged one";
 
 /* A hint for a name that has a better one than a similar name; NULL: none. */
 static const char *special_name(const char *message, const char *name)

@@ -260,7 +260,8 @@ static void wrong_arguments_are_64(void **state)
 	expect("flamegraph a.db b.db", EXIT_USAGE, NULL, "one recording at a time: b.db?");
 	expect("report -n 0", EXIT_USAGE, NULL, "-n needs a number from 1");
 	expect("report -n 5x", EXIT_USAGE, NULL, "-n needs a number from 1");
-	expect("sql -f xml", EXIT_USAGE, NULL, "the format is table, csv, json, jsonl, markdown, box, rows or arrow, not xml");
+	expect("sql -f xml", EXIT_USAGE, NULL,
+	       "the format is table, csv, json, jsonl, markdown, box, rows or arrow, not xml");
 	expect("sql a.db 'SELECT 1' 'SELECT 2'", EXIT_USAGE, NULL,
 	       "unexpected argument SELECT 1: give recordings or one PID");
 	assert_int_equal(n_names(), 1);
