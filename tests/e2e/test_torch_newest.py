@@ -43,7 +43,7 @@ mount("none", at + "all", "overlay", 0, "lowerdir=%s,upperdir=%supper,workdir=%s
 for folder in folders:
     os.makedirs(at + "all" + folder, exist_ok=True)
     mount(folder, at + "all" + folder, None, MS_BIND | MS_REC)
-os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", CACHE)
+os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", SCRATCH)
 here = os.getcwd()
 os.chroot(at + "all")
 os.chdir(here)
@@ -69,7 +69,7 @@ def python_of_root():
     path = os.path.join(folder, "python3")
     with open(path, "w") as file:
         file.write(ENTER.replace("ROOT", repr(TORCH_ROOT)).replace("FOLDERS", repr([os.path.abspath(one) for one in shared]))
-                   .replace("CACHE", repr(os.path.join(folder, "inductor"))))
+                   .replace("SCRATCH", repr(os.path.join(folder, "inductor"))))
     os.chmod(path, 0o755)
     return path
 
@@ -90,7 +90,7 @@ def with_newest(case, **more):
     return type(case.__name__ + "_newest", (case,), dict(more, python=PYTHON, ready_s=300, timeout_s=600, has_torchrun=False, __module__=__name__))
 
 
-class FlightGloo(test_comm.Gloo):
+class Gloo(test_comm.Gloo):
     """gloo's operations are in PyTorch's Flight Recorder, too, where it is on."""
 
     def test_dumps_of_the_flight_recorder(self):
@@ -137,9 +137,9 @@ class FlightGloo(test_comm.Gloo):
 if MISSING is None:
     for one in ("Resnet", "Imported", "Recorded", "Tracks", "Injected", "Unharmed", "Ranks", "Example"):
         globals()[one + "_newest"] = with_newest(getattr(test_torch_trace, one))
-    Gloo_newest = with_newest(FlightGloo)
+    Gloo_newest = with_newest(Gloo)
     Hook_newest = with_newest(test_comm.Hook, ranks_of=Gloo_newest)
-del FlightGloo  # it runs with that torch only
+del Gloo  # it runs with that torch only
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -681,8 +682,8 @@ class Example(TorchCase):
         """PROBING=1 python examples/imagenet.py -a resnet18 --dummy -b 1: one line on stderr, and rows while it trains."""
         example = os.path.join(p.ROOT, "examples", "imagenet.py")
         process = subprocess.Popen([self.python, "-W", "ignore", example, "-a", "resnet18", "--dummy", "-b", "1", "-j", "1", "-p", "1"],
-                                   env=self.environment(PROBING="1", PROBING_TORCH_PROFILING="on"), text=True, cwd=self.folder,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                                   env=self.environment(PROBING="1", PROBING_TORCH_PROFILING="on", TMPDIR=self.folder), text=True, cwd=self.folder,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
         try:
             lines = [process.stdout.readline() for _ in range(3)]
             self.assertRegex(lines[0], r"^Epoch: \[0\]\[1/1281167\]\tTime .*\tLoss ")
@@ -694,7 +695,7 @@ class Example(TorchCase):
             logged, = self.sql(process.pid, "SELECT loss FROM training_logs WHERE step = 2")[0]
             self.assertAlmostEqual(loss, logged, delta=abs(loss) * 1e-4)
         finally:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)  # with the processes that load data
             _, said = process.communicate()
         self.assertRegex(said, r"^probing: active in process \d+ \(.*\)\n$")
 
