@@ -811,11 +811,6 @@ static int next_of_agents(struct capture *capture, struct capture_event *ret)
 	return r;
 }
 
-void capture_keep_from(struct capture *capture, uint64_t from_ns)
-{
-	capture->kept_from_ns = from_ns;
-}
-
 int capture_next(struct capture *capture, struct capture_event *ret)
 {
 	int n_rounds = 0;

@@ -126,7 +126,6 @@ struct capture_counts {
 	/* CPU time: of all samples, and by the kernel's account; 0: not known (waits, other events than the clock). */
 	uint64_t sampled_ns, used_ns;
 	uint64_t ended_ns; /* CPU time without a sample of threads that have ended, up to then; see CAPTURE_UNSAMPLED */
-	uint64_t early_ns; /* of samples that capture_keep_from() excludes: not in sampled_ns */
 	uint64_t n_events, n_threads; /* descriptors opened, threads found at the start */
 	/* Of SOURCE_POLL: poll ticks done, poll ticks skipped because the previous one came late or overran, and the
 	 * longest period, 0 if it was never lengthened. */
@@ -260,12 +259,6 @@ bool capture_rings_are_small(const struct capture *capture);
  * nothing more has happened up to now, negative errno otherwise.
  */
 int capture_next(struct capture *capture, struct capture_event *ret);
-
-/*
- * capture_keep_from - the caller drops samples from before this moment (CLOCK_MONOTONIC), because it read the maps later.
- * With MODE_CPU their CPU time counts as time without a sample. Call it before the first capture_next().
- */
-void capture_keep_from(struct capture *capture, uint64_t from_ns);
 
 /*
  * capture_is_descheduled - whether the thread of the latest sample has not run since it was taken.

@@ -39,7 +39,6 @@ struct capture {
 	struct reader_affinity affinity; /* where memory is read right after each sample */
 	bool reads_at_once;
 	bool hides_switches;        /* they are there for descheduled.c alone */
-	uint64_t kept_from_ns;      /* CLOCK_MONOTONIC; see capture_keep_from() */
 	uint64_t paused_ns;         /* CLOCK_MONOTONIC, since when; 0: it is not paused */
 	int clock;                  /* for readers of waiting threads; -1: none */
 	uint64_t stopped_ns;        /* of the pending CAPTURE_END; 0: none */

@@ -40,11 +40,7 @@ int unsampled_add(struct capture *capture, pid_t pid)
 
 void unsampled_count(struct capture *capture, const struct sample *sample)
 {
-	if (!capture->is_accounted)
-		return;
-	if (sample->time_ns < capture->kept_from_ns)
-		capture->counts.early_ns += sample->weight;
-	else
+	if (capture->is_accounted)
 		capture->counts.sampled_ns += sample->weight;
 }
 

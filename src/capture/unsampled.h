@@ -26,7 +26,7 @@ int unsampled_note(struct capture *capture, const struct capture_event *event);
  */
 void unsampled_put_before(struct capture *capture, struct capture_event *ret);
 
-/* Count a returned sample, as time without a sample if capture_keep_from() excludes it. */
+/* Count a returned sample. */
 void unsampled_count(struct capture *capture, const struct sample *sample);
 
 /* Sampling has just been stopped, and its events are still open. */

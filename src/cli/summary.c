@@ -110,9 +110,6 @@ static void print_missing(const struct summary *summary, uint64_t missing_ns)
 		      stderr);
 	if (captured->lost > 0)
 		fputs("lost samples have no stack: lower -F\n", stderr);
-	else if (captured->early_ns >= missing_ns / 2)
-		fputs("the time until probing had read the maps of the processes has no samples: record for longer\n",
-		      stderr);
 	else if (captured->ended_ns >= missing_ns / 2)
 		fputs("threads that ended before their next sample have no samples: raise -F\n", stderr);
 }

@@ -331,7 +331,6 @@ static int attach_all(const struct record_options *options, struct recording *re
 			cli_say("Python %s in process %d cannot be read: its native frames are recorded\n", python,
 				(int)targets->pids[i]);
 	}
-	capture_keep_from(recording->capture, pipeline_since(recording->pipeline));
 	return EXIT_OK;
 }
 

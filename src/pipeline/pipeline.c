@@ -158,11 +158,6 @@ int pipeline_attach(struct pipeline *pipeline, pid_t pid, char *python, size_t p
 	return attach(pipeline, pid, pipeline->off_cpu.began_ns, python, python_bytes, python_error);
 }
 
-uint64_t pipeline_since(const struct pipeline *pipeline)
-{
-	return pipeline->since_ns;
-}
-
 bool pipeline_knows(const struct pipeline *pipeline, pid_t pid)
 {
 	const struct process *process = processes_find(&pipeline->processes, pid);

@@ -102,9 +102,6 @@ void pipeline_read_inside(struct pipeline *pipeline, struct capture *capture);
  */
 int pipeline_attach(struct pipeline *pipeline, pid_t pid, char *python, size_t python_bytes, int *python_error);
 
-/* CLOCK_MONOTONIC; the pipeline drops samples from before: the maps that it has read may be newer than they are. */
-uint64_t pipeline_since(const struct pipeline *pipeline);
-
 /*
  * pipeline_join - the same for one more process, while others are recorded. No effect if it is known.
  * Returns 1 if it is new.

@@ -452,46 +452,6 @@ static void test_without_wakeups(void **state)
 	target_end(&target);
 }
 
-static void add_up(const struct capture_event *event, void *data)
-{
-	uint64_t *sampled_ns = data;
-
-	if (event->type == CAPTURE_SAMPLE)
-		*sampled_ns += event->sample.weight;
-}
-
-/* CPU time of samples that the caller drops does not count as sampled, and is without a sample at the end. */
-static void test_early_samples_leave_their_time(void **state)
-{
-	struct target target = target_start(run_three_threads);
-	struct capture_counts counts;
-	struct capture_event event;
-	uint64_t early_ns = 0, sampled_ns = 0, unsampled_ns = 0;
-	struct capture *capture;
-
-	(void)state;
-	capture = attach_or_skip(&usual, target.pid);
-	capture_keep_from(capture, UINT64_MAX);
-	while (early_ns < 100000000)
-		read_for(capture, 50, add_up, &early_ns);
-	capture_keep_from(capture, 0);
-	while (sampled_ns == 0)
-		read_for(capture, 50, add_up, &sampled_ns);
-	capture_stop(capture);
-	while (capture_next(capture, &event) > 0) {
-		if (event.type == CAPTURE_SAMPLE)
-			sampled_ns += event.sample.weight;
-		if (event.type == CAPTURE_UNSAMPLED)
-			unsampled_ns += event.unsampled.weight;
-	}
-	capture_read_counts(capture, &counts);
-	assert_int_equal(counts.early_ns, early_ns);
-	assert_int_equal(counts.sampled_ns, sampled_ns);
-	assert_true(unsampled_ns >= early_ns / 2);
-	capture_free(capture);
-	target_end(&target);
-}
-
 /* The rings notify the caller's epoll, with its own data, and no longer capture_fd(). */
 static void test_tells_another_epoll(void **state)
 {
@@ -537,7 +497,6 @@ int main(void)
 		cmocka_unit_test(test_launch_samples_from_exec_on),
 		cmocka_unit_test(test_time_order_over_the_rings),
 		cmocka_unit_test(test_without_wakeups),
-		cmocka_unit_test(test_early_samples_leave_their_time),
 		cmocka_unit_test(test_tells_another_epoll),
 	};
 
