@@ -48,12 +48,15 @@ static void drop_threads(struct lanes *lanes)
 /* Numbers of samples increase, so those of this moment are the ones up to the last. */
 static int read_all(struct lanes *lanes)
 {
+	static const char in_blocks[] = "SELECT sum(samples) FROM sample_block",
+			  in_rows[] = "SELECT count(*) FROM sample";
 	bool was_live = lanes->is_live;
 	int64_t last = ask_number(lanes->db, "SELECT max(first + samples) - 1 FROM sample_block");
 	int64_t after = lanes->last_sample;
 	int r;
 
-	if (ask_number(lanes->db, "SELECT sum(samples) FROM sample_block") > LANES_MAX_SAMPLES)
+	/* Without blocks, it is a file of version 1, or an empty one. */
+	if (ask_number(lanes->db, last > 0 ? in_blocks : in_rows) > LANES_MAX_SAMPLES)
 		return -EFBIG;
 	if (after == 0 || lanes->n_samples < READ_AGAIN ||
 	    (was_live && ask_number(lanes->db, "SELECT ended IS NOT NULL FROM run"))) {

@@ -104,7 +104,7 @@ static int load_samples(struct loader *loader)
 	int r;
 
 	loader->n_sorted_threads = loader->profile->n_threads;
-	if (loader->filter->by_block && profile_can_ask(loader->db, "SELECT data FROM sample_block LIMIT 0"))
+	if (loader->filter->by_block && profile_has_blocks(loader->db))
 		return load_blocks(loader, loader->filter->after);
 	r = load_table(loader, loader->samples, load_sample);
 	if (r == 0)

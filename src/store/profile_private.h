@@ -90,6 +90,8 @@ int load_blocks(struct loader *loader, int64_t after);
 
 /* Whether SQL can be prepared: there are such tables and columns. */
 bool profile_can_ask(sqlite3 *db, const char *sql);
+/* Whether the samples of a recording are blocks, and not rows of a plain table, as before version 2. */
+bool profile_has_blocks(sqlite3 *db);
 
 /*
  * profile_view_sql - a filter's queries; both ended with sqlite3_free().

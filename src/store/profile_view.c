@@ -20,6 +20,12 @@ bool profile_can_ask(sqlite3 *db, const char *sql)
 	return code != SQLITE_ERROR;
 }
 
+/* catalogue_add_optional() may put an empty temporary table in its place. */
+bool profile_has_blocks(sqlite3 *db)
+{
+	return profile_can_ask(db, "SELECT data FROM main.sample_block LIMIT 0");
+}
+
 bool profile_has_samples(sqlite3 *db)
 {
 	sqlite3_stmt *statement = NULL;
@@ -96,7 +102,7 @@ static char *totals_sql(sqlite3 *db, const struct profile_filter *filter)
 				    filter->label);
 		put_conditions(sql, filter);
 		sqlite3_str_appendall(sql, " GROUP BY 1, 2, 3, 6 ORDER BY 6");
-	} else if (!filter->where && profile_can_ask(db, "SELECT data FROM sample_block LIMIT 0")) {
+	} else if (!filter->where && profile_has_blocks(db)) {
 		sqlite3_str_appendall(sql, "SELECT pid, tid, coalesce(stack, 0), samples, weight FROM sample_total(");
 		put_bound(sql, filter->has_since, filter->since);
 		sqlite3_str_appendall(sql, ", ");

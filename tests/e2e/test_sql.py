@@ -284,6 +284,10 @@ class FileOfVersion1(t.Case):
         probing("flamegraph", check=t.OK)
         self.assertTrue(os.path.exists("flamegraph.svg"))
 
+    def test_timeline(self):
+        answer = json.loads(probing("timeline", check=t.OK).stdout)
+        self.assertEqual([57], [thread["samples"] for thread in answer["threads"]])
+
     def test_verdicts_of_before(self):
         """Where no Python runs on a thread, such a file says native."""
         probing("info", "--check", check=t.OK)
