@@ -170,7 +170,7 @@ static int fail_sql(int error, char *sentence)
 {
 	if (!isatty(STDERR_FILENO))
 		sentence[strcspn(sentence, "\n")] = '\0';
-	return cli_fail_lines(error == -EINVAL ? EXIT_BAD_DATA : EXIT_FAILED, sentence);
+	return cli_fail_lines(error == -EINVAL || error == -E2BIG ? EXIT_BAD_DATA : EXIT_FAILED, sentence);
 }
 
 struct asking {

@@ -126,13 +126,15 @@ static bool is_beyond_memory(sqlite3 *db, const struct sql_rules *rules, int cod
 	       sqlite3_extended_errcode(db) == SQLITE_IOERR_WRITE;
 }
 
-static void explain_memory(const struct sql_rules *rules, char *error, size_t n_bytes)
+static int fail_memory(const struct sql_rules *rules, char *error, size_t n_bytes)
 {
-	if (rules->max_memory > 0)
-		snprintf(error, n_bytes, "the query needs more memory than the %llu MiB that it may take (--memory)",
-			 (unsigned long long)rules->max_memory >> 20);
-	else
+	if (rules->max_memory == 0) {
 		snprintf(error, n_bytes, "not enough memory for the query and its result");
+		return -ENOMEM;
+	}
+	snprintf(error, n_bytes, "the query needs more memory than the %llu MiB that it may take (--memory)",
+		 (unsigned long long)rules->max_memory >> 20);
+	return -E2BIG;
 }
 
 static int run_statement(const struct place *place, sqlite3_stmt *statement, const struct sql_rules *rules, FILE *out,
@@ -161,7 +163,7 @@ static int run_statement(const struct place *place, sqlite3_stmt *statement, con
 	if (r == 0)
 		r = answer_end(&answer, statement);
 	if (r == -ENOMEM)
-		explain_memory(rules, place->error, place->error_bytes);
+		return fail_memory(rules, place->error, place->error_bytes);
 	if (r != -ERANGE)
 		return r;
 	snprintf(place->error, place->error_bytes,
@@ -206,6 +208,8 @@ int sql_run_by(sqlite3 *db, const char *text, const struct sql_rules *rules, FIL
 			return -EINVAL;
 		}
 		code = sqlite3_prepare_v2(db, place.statement, -1, &statement, &rest);
+		if ((code & 0xff) == SQLITE_NOMEM)
+			return fail_memory(rules, error, error_bytes);
 		if (code != SQLITE_OK)
 			return fail(&place, code);
 		if (statement) /* otherwise a comment or blanks */

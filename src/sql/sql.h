@@ -32,7 +32,7 @@ struct sql_rules {
 };
 
 /*
- * sql_limit_memory - bound the memory of this process: a query that wants more ends with -ENOMEM and a sentence.
+ * sql_limit_memory - bound the memory of this process: a query that wants more ends with -E2BIG and a sentence.
  * @max_bytes: of SQLite's heap. All of the process, with the files that sorting makes, may take a little more each.
  * The caller ignores SIGXFSZ. Errors: what setrlimit(2) reports.
  */
@@ -45,7 +45,7 @@ int sql_limit_memory(uint64_t max_bytes);
  * @error:   receives a one-sentence message with the position in the text; if
  *           the position is known two more lines follow, the text and a caret
  *           under it. At least 512 bytes. Untouched on an output error.
- * Errors: -EINVAL SQL error, -EINTR interrupted, -ENOMEM (message in @error);
+ * Errors: -EINVAL SQL error, -EINTR interrupted, -ENOMEM, -E2BIG more than rules->max_memory (message in @error);
  *         what write(2) reports (-ENOSPC, -EPIPE, ...) with ferror(out) set.
  */
 int sql_run(sqlite3 *db, const char *text, enum sql_format format, unsigned columns, FILE *out, char *error,

@@ -436,7 +436,7 @@ class Long(t.Case):
                     self.ROWS % 10000000 + "SELECT count(*) FROM (SELECT DISTINCT printf('%01000d', i) FROM n)"):  # sorts in a file
             with self.subTest(sql):
                 answer = self.query(sql)
-                self.assertEqual((500, "the query needs more memory than the 32 MiB that it may take (--memory)"), (answer.status, answer.error))
+                self.assertEqual((400, "the query needs more memory than the 32 MiB that it may take (--memory)"), (answer.status, answer.error))
                 self.assertEqual(200, self.query("SELECT count(*) FROM frame").status)
 
 
