@@ -48,7 +48,7 @@ static int fail(const void *data, int error)
 
 	if (!isatty(STDERR_FILENO))
 		asking->error[strcspn(asking->error, "\n")] = '\0';
-	return cli_fail_lines(error == -EINVAL ? EXIT_BAD_DATA : EXIT_FAILED, asking->error);
+	return cli_fail_lines(error == -EINVAL || error == -E2BIG ? EXIT_BAD_DATA : EXIT_FAILED, asking->error);
 }
 
 int ask(struct cluster *cluster, bool expects_all, const char *sql, const struct sql_rules *rules)

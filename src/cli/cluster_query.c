@@ -16,7 +16,10 @@
 #include "src/cli/cluster_run.h"
 #include "src/sql/sql.h"
 
-enum { OPTION_EACH = 0x200, OPTION_LIMIT, OPTION_NO_HEADER, OPTION_EXACT, MAX_WORDS = 12 };
+enum { OPTION_EACH = 0x200, OPTION_LIMIT, OPTION_NO_HEADER, OPTION_EXACT, OPTION_MEMORY, MAX_WORDS = 12 };
+
+#define MIN_MEMORY (UINT64_C(16) << 20)
+#define MAX_MEMORY (UINT64_C(1) << 43)
 
 struct options {
 	struct cluster_options cluster;
@@ -32,6 +35,9 @@ static const struct argp_option option_list[] = {
 	{ "format", 'f', "FORMAT", 0, "Print as table, box, markdown, csv, json, jsonl or rows (default: table)", 0 },
 	{ "no-header", OPTION_NO_HEADER, NULL, 0, "Omit column names (table, box, csv)", 0 },
 	{ "limit", OPTION_LIMIT, "ROWS", 0, "Print at most ROWS rows of each result", 0 },
+	{ "memory", OPTION_MEMORY, "SIZE", 0,
+	  "Cancel the statement if it takes more memory, here or at a rank, or a file of four times this size (default: no limit)",
+	  0 },
 	{ 0 },
 };
 
@@ -51,6 +57,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case OPTION_EXACT:
 		options->is_exact = true;
+		return 0;
+	case OPTION_MEMORY:
+		options->rules.max_memory = cli_parse_bytes(state, argument, "--memory", MIN_MEMORY, MAX_MEMORY);
 		return 0;
 	case OPTION_EACH:
 		options->each = true;
@@ -126,8 +135,15 @@ static int read_here(const struct cluster_options *options, struct cluster *clus
 
 static int read_hosts(const struct cluster_options *options, struct cluster *cluster)
 {
-	const char *words[] = { "query", of(options)->each ? "--each" : NULL, NULL };
+	char memory[40];
+	const char *words[] = { "query", NULL, NULL, NULL };
+	size_t n = 1;
 
+	if (of(options)->each)
+		words[n++] = "--each";
+	snprintf(memory, sizeof memory, "--memory=%llu", (unsigned long long)of(options)->rules.max_memory);
+	if (of(options)->rules.max_memory > 0)
+		words[n++] = memory;
 	return gather_hosts(options, words, cluster);
 }
 
@@ -154,6 +170,22 @@ static int split_statement(struct cluster_options *cluster)
 	cluster->sql = options->split.part;
 	options->each = true;
 	return EXIT_OK;
+}
+
+/* The readers of ranks inherit the limits of the process. */
+static int limit_memory(struct cluster_options *options)
+{
+	uint64_t bytes = of(options)->rules.max_memory;
+	int r = bytes > 0 ? sql_limit_memory(bytes) : 0;
+
+	return r < 0 ? cli_fail(EXIT_FAILED, "memory cannot be limited: %s", strerror(-r)) : EXIT_OK;
+}
+
+static int check(struct cluster_options *options)
+{
+	int status = limit_memory(options);
+
+	return status == EXIT_OK ? split_statement(options) : status;
 }
 
 /* ---- What is missing, on stderr ---- */
@@ -267,7 +299,7 @@ static int show(const struct cluster_options *options, struct cluster *cluster)
 }
 
 static const struct cluster_question question = {
-	.argp = &argp, .has_tables = true, .check = split_statement, .here = read_here, .hosts = read_hosts, .show = show
+	.argp = &argp, .has_tables = true, .check = check, .here = read_here, .hosts = read_hosts, .show = show
 };
 
 static int run_cluster_query(int argc, char **argv)

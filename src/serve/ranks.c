@@ -94,6 +94,7 @@ void answer_ranks_query(const struct request *request, struct answer *ret)
 		answer_empty(ret, "[]\n");
 	else if (command_words_options(&words, request, options, N_ELEMENTS(options), ret)) {
 		command_words_format(&words, "--limit=%llu", (unsigned long long)request->options->max_rows);
+		command_words_format(&words, "--memory=%llu", (unsigned long long)request->options->max_memory);
 		command_words_put(&words, "--");
 		command_words_format(&words, "%.*s", (int)request->n_body, request->body);
 		if (command_words_run(&words, request, request->options->timeout_s, ret))
