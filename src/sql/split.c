@@ -315,7 +315,7 @@ static const struct aggregate aggregates[] = {
 	{ "total", "total(%s) AS a%d", "total(a%d)" },
 	{ "min", "min(%s) AS a%d", "min(a%d)" },
 	{ "max", "max(%s) AS a%d", "max(a%d)" },
-	{ "median", "percentile_sketch(%s) AS a%d", "percentile_of_sketches(a%d, 0.5)" },
+	{ "median", "percentile_sketch(%s) AS a%d", "percentile_cont_of_sketches(a%d, 0.5)" },
 };
 
 /* Percentiles with a share: the value, then the share, or WITHIN GROUP: the share, the value, whether it descends. */
@@ -378,7 +378,7 @@ static void put_mean(struct splitter *splitter, struct range value)
 	sqlite3_str_appendf(splitter->whole, "(total(a%d) / nullif(sum(a%d), 0))", (int)n, (int)n + 1);
 }
 
-static void put_percentile(struct splitter *splitter, struct range *list, size_t n)
+static void put_percentile(struct splitter *splitter, const char *name, struct range *list, size_t n)
 {
 	struct range value = n == 3 ? list[1] : list[0], share = n == 3 ? list[0] : list[1];
 
@@ -390,7 +390,7 @@ static void put_percentile(struct splitter *splitter, struct range *list, size_t
 	sqlite3_str_appendall(splitter->columns, "percentile_sketch(");
 	append(splitter, splitter->columns, value);
 	sqlite3_str_appendf(splitter->columns, ") AS a%d", (int)splitter->n_aggregates);
-	sqlite3_str_appendf(splitter->whole, "percentile_of_sketches(a%d, ", (int)splitter->n_aggregates++);
+	sqlite3_str_appendf(splitter->whole, "%s_of_sketches(a%d, ", name, (int)splitter->n_aggregates++);
 	append(splitter, splitter->whole, share);
 	if (n == 3) {
 		sqlite3_str_appendall(splitter->whole, ", ");
@@ -430,10 +430,11 @@ static void put_aggregate(struct splitter *splitter, size_t at, size_t end)
 			refuse(splitter, "percentiles are to be exact");
 		splitter->is_approximate = true;
 	}
-	if (is_percentile && (n == 2 || n == 3)) {
-		put_percentile(splitter, list, n);
-		return;
-	}
+	for (size_t i = 0; i < N_ELEMENTS(percentiles); i++)
+		if (is(splitter, at, percentiles[i]) && (n == 2 || n == 3)) {
+			put_percentile(splitter, percentiles[i], list, n);
+			return;
+		}
 	if (is(splitter, at, "avg") && n == 1) {
 		put_mean(splitter, arguments);
 		return;

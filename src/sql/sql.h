@@ -120,7 +120,7 @@ int sql_each_table(sqlite3 *db, const char *pattern, int (*take)(void *data, con
 struct sql_split {
 	char *part;  /* for each database; NULL: the statement cannot be split */
 	char *whole; /* over the table "answer": host, rank, local_rank and the columns of part, one row of part each */
-	bool is_approximate; /* percentiles are within 1 % */
+	bool is_approximate; /* it has percentiles, within 1 % */
 	const char *reason;  /* why it cannot be split, "" if nothing would be saved; NULL: it is split */
 };
 

@@ -184,7 +184,15 @@ static void percentiles_are_within_one_percent(void **state)
 	check("SELECT percentile_disc(x, 0.99), percentile_disc(x, 0) FROM t", 0.01);
 	check("SELECT name, percentile_disc(0.75) WITHIN GROUP (ORDER BY y DESC) FROM t WHERE name IS NOT NULL GROUP BY name "
 	      "ORDER BY name",
-	      0.06); /* the value of the next rank, of few */
+	      0.01);
+	check("SELECT percentile_cont(0.3) WITHIN GROUP (ORDER BY y DESC), percentile_cont(y, 0.3) FROM t", 0.01);
+	/* Few and distant values: the one between 1.5 and 1000000 000 is none of them. */
+	check("SELECT median(CASE WHEN x > 30 THEN 1e9 + x ELSE 1.5 END), name FROM t WHERE x IN (-20, 81, 62) GROUP BY name "
+	      "ORDER BY name",
+	      0.01);
+	check("SELECT median(CASE WHEN x % 2 THEN x * 1e6 ELSE 1.5 END) FROM t WHERE x IN (23, 12, 1, 42)", 0.01);
+	check("SELECT percentile_disc(exp(x), 0.5), percentile_disc(exp(x), 0.51), percentile_disc(exp(x), 0.77) FROM t",
+	      0.01);
 	check("SELECT median(y) FROM t WHERE x > 1000", 0);
 }
 
@@ -253,7 +261,7 @@ static void a_foreign_sketch_is_checked(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < N_ELEMENTS(texts); i++) {
-		char *sql = sqlite3_mprintf("SELECT percentile_of_sketches(%Q, 0.5)", texts[i]);
+		char *sql = sqlite3_mprintf("SELECT percentile_cont_of_sketches(%Q, 0.5)", texts[i]);
 
 		if (sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK)
 			fail_msg("%s is taken", texts[i]);

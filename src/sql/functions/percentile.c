@@ -27,6 +27,9 @@ struct form {
 	bool discrete;
 };
 
+/* The value at a place of an order: @data is of the function. */
+typedef double (*value_at)(const void *data, uint64_t place);
+
 /* Forms: f(value), f(value, share), and for WITHIN GROUP (dialect_expressions.c) f(share, value, descending). */
 static sqlite3_value *value_of(int n, sqlite3_value **arguments)
 {
@@ -85,25 +88,31 @@ static int compare(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-/* Like SQL:2003: interpolate between two values, or take the first that reaches the share. */
-static double pick(const struct exact *exact, bool discrete)
+/* Like SQL:2003: interpolate between two values, or take the first that reaches the share. @n: at least 1. */
+static double pick(const struct asked *asked, bool discrete, uint64_t n, value_at value, const void *data)
 {
-	double share = exact->asked.share, place, below;
-	size_t last = exact->n - 1, i;
+	double share = asked->share, place, below, low;
+	uint64_t last = n - 1, i;
 
 	if (discrete) {
-		place = ceil(share * (double)exact->n) - 1;
-		i = place > 0 ? MIN((size_t)place, last) : 0;
-		return exact->values[exact->asked.descending ? last - i : i];
+		place = ceil(share * (double)n) - 1;
+		i = place > 0 ? MIN((uint64_t)place, last) : 0;
+		return value(data, asked->descending ? last - i : i);
 	}
-	if (exact->asked.descending)
+	if (asked->descending)
 		share = 1 - share;
 	place = share * (double)last;
 	below = floor(place);
-	i = MIN((size_t)below, last);
+	i = MIN((uint64_t)below, last);
+	low = value(data, i);
 	if (place == below || i == last) /* do not interpolate between infinities */
-		return exact->values[i];
-	return exact->values[i] + (place - below) * (exact->values[i + 1] - exact->values[i]);
+		return low;
+	return low + (place - below) * (value(data, i + 1) - low);
+}
+
+static double exact_value(const void *data, uint64_t place)
+{
+	return ((const struct exact *)data)->values[place];
 }
 
 static void exact_finish(sqlite3_context *context)
@@ -113,7 +122,7 @@ static void exact_finish(sqlite3_context *context)
 
 	if (exact && exact->n > 0) {
 		qsort(exact->values, exact->n, sizeof *exact->values, compare);
-		sqlite3_result_double(context, pick(exact, form->discrete));
+		sqlite3_result_double(context, pick(&exact->asked, form->discrete, exact->n, exact_value, exact));
 	}
 	if (exact)
 		free(exact->values);
@@ -199,8 +208,10 @@ static void sketch_step(sqlite3_context *context, int n, sqlite3_value **argumen
 }
 
 /* The value at a rank, from 0. */
-static double sketch_pick(const struct sketch *sketch, uint64_t rank)
+static double sketch_value(const void *data, uint64_t rank)
 {
+	const struct sketch *sketch = data;
+
 	for (size_t i = sketch->negative.n; i-- > 0;) {
 		if (rank < sketch->negative.counts[i])
 			return -bucket_value(sketch->negative.first + (int)i);
@@ -217,17 +228,24 @@ static double sketch_pick(const struct sketch *sketch, uint64_t rank)
 	return 0;
 }
 
+/* Without a form: the value of the nearest rank. A form's own rule, applied to values within 1 %, stays within 1 %. */
+static double sketch_pick(const struct sketch *sketch, const struct form *form)
+{
+	double share = sketch->asked.descending ? 1 - sketch->asked.share : sketch->asked.share;
+
+	if (form)
+		return pick(&sketch->asked, form->discrete, sketch->n, sketch_value, sketch);
+	return sketch_value(sketch, (uint64_t)(share * (double)(sketch->n - 1) + 0.5));
+}
+
 static void sketch_finish(sqlite3_context *context)
 {
 	struct sketch *sketch = sqlite3_aggregate_context(context, 0);
-	double share;
 
 	if (!sketch)
 		return;
-	if (sketch->n > 0) {
-		share = sketch->asked.descending ? 1 - sketch->asked.share : sketch->asked.share;
-		sqlite3_result_double(context, sketch_pick(sketch, (uint64_t)(share * (double)(sketch->n - 1) + 0.5)));
-	}
+	if (sketch->n > 0)
+		sqlite3_result_double(context, sketch_pick(sketch, sqlite3_user_data(context)));
 	free(sketch->negative.counts);
 	free(sketch->positive.counts);
 }
@@ -364,9 +382,13 @@ static const struct form continuous = { false }, discrete = { true };
 	{                                                                                                              \
 		name_, n_, doc_, SQLITE_INNOCUOUS, (void *)&form_, NULL, exact_step, exact_finish                      \
 	}
-#define ABOUT(name_, n_, form_, doc_)                                                                                  \
+#define ABOUT(name_, n_, doc_)                                                                                         \
 	{                                                                                                              \
-		name_, n_, doc_, SQLITE_INNOCUOUS, (void *)&form_, NULL, sketch_step, sketch_finish                    \
+		name_, n_, doc_, SQLITE_INNOCUOUS, NULL, NULL, sketch_step, sketch_finish                              \
+	}
+#define MERGED(name_, n_, form_)                                                                                       \
+	{                                                                                                              \
+		name_, n_, NULL, SQLITE_INNOCUOUS, form_, NULL, merge_step, sketch_finish                              \
 	}
 
 const struct sql_function percentile_functions[] = {
@@ -377,12 +399,16 @@ const struct sql_function percentile_functions[] = {
 	      "percentile_disc(x, 0.99): the first value that reaches that share. Also percentile_disc(0.99) WITHIN "
 	      "GROUP (ORDER BY x)"),
 	EXACT("median", 1, continuous, "median(x): the middle one, percentile_cont(x, 0.5)"),
-	ABOUT("approx_percentile", 2, continuous, "approx_percentile(x, 0.99): within 1 %, in little memory"),
+	ABOUT("approx_percentile", 2, "approx_percentile(x, 0.99): within 1 %, in little memory"),
 	EXACT("percentile_cont", 3, continuous, NULL),
 	EXACT("percentile_disc", 3, discrete, NULL),
-	ABOUT("approx_percentile", 3, continuous, NULL),
+	ABOUT("approx_percentile", 3, NULL),
 	{ "percentile_sketch", 1, NULL, SQLITE_INNOCUOUS, NULL, NULL, text_step, text_finish },
-	{ "percentile_of_sketches", 2, NULL, SQLITE_INNOCUOUS, NULL, NULL, merge_step, sketch_finish },
-	{ "percentile_of_sketches", 3, NULL, SQLITE_INNOCUOUS, NULL, NULL, merge_step, sketch_finish },
+	MERGED("approx_percentile_of_sketches", 2, NULL),
+	MERGED("approx_percentile_of_sketches", 3, NULL),
+	MERGED("percentile_cont_of_sketches", 2, (void *)&continuous),
+	MERGED("percentile_cont_of_sketches", 3, (void *)&continuous),
+	MERGED("percentile_disc_of_sketches", 2, (void *)&discrete),
+	MERGED("percentile_disc_of_sketches", 3, (void *)&discrete),
 	{ 0 },
 };
