@@ -209,19 +209,34 @@ static void read_from(struct splitter *splitter)
 		refuse(splitter, "it is not of one table by name");
 }
 
+/* A number without point, exponent or prefix; -1: another token. */
+static long whole_number(const struct splitter *splitter, size_t at)
+{
+	const struct token *token = token_at(&splitter->tokens, at);
+	const char *text = splitter->tokens.text + token->at;
+
+	if (token->kind != TOKEN_NUMBER || strspn(text, "0123456789") < token->n)
+		return -1;
+	return strtol(text, NULL, 10);
+}
+
 /* GROUP BY 1, or an expression. */
 static void read_key(struct splitter *splitter, struct range *key)
 {
 	const struct token *token = token_at(&splitter->tokens, key->first);
 
 	if (key->end == key->first + 1 && token->kind == TOKEN_NUMBER) {
-		long number = strtol(splitter->tokens.text + token->at, NULL, 10);
+		long number = whole_number(splitter, key->first);
 
 		if (number < 1 || (size_t)number > splitter->n_items) {
 			refuse(splitter, "GROUP BY has a number of no column");
 			return;
 		}
 		*key = splitter->items[number - 1].of;
+		if (key->end == key->first + 1 && token_at(&splitter->tokens, key->first)->kind == TOKEN_NUMBER) {
+			refuse(splitter, "GROUP BY has a number of a column that is a number");
+			return;
+		}
 	}
 	for (size_t i = 0; i < splitter->n_items; i++)
 		if (splitter->items[i].alias && key->end == key->first + 1 && token->kind == TOKEN_NAME) {
@@ -250,6 +265,17 @@ static struct range clause(const struct splitter *splitter, size_t *at, const ch
 	return range;
 }
 
+/* A letter of ours and a number: ORDER BY in our statements would take such a new name for our column. */
+static bool is_our_name(const struct splitter *splitter, size_t at)
+{
+	const struct token *token = token_at(&splitter->tokens, at);
+	const char *text = splitter->tokens.text + token->at;
+	size_t first = token->kind == TOKEN_QUOTED ? 1 : 0;
+
+	return token->n > first && strchr("aAkKoOxX", text[first]) && token->n > first + 1 &&
+	       strspn(text + first + 1, "0123456789") >= token->n - 2 * first - 1;
+}
+
 static void read_items(struct splitter *splitter, struct range range)
 {
 	struct range list[MAX_ITEMS];
@@ -257,6 +283,13 @@ static void read_items(struct splitter *splitter, struct range range)
 	splitter->n_items = part_list(splitter, range, list);
 	for (size_t i = 0; i < splitter->n_items; i++)
 		splitter->items[i] = make_item(splitter, list[i]);
+	for (size_t i = 0; i < splitter->n_items; i++) {
+		struct range of = splitter->items[i].of;
+
+		if ((splitter->items[i].alias && is_our_name(splitter, splitter->items[i].alias)) ||
+		    (of.end > of.first && is_our_name(splitter, of.end - 1)))
+			refuse(splitter, "a column has a name such as a0, k1 or x2, which its parts use");
+	}
 }
 
 static void read_clauses(struct splitter *splitter)
@@ -466,14 +499,35 @@ static bool is_same(const struct splitter *splitter, struct range a, size_t at, 
 	return true;
 }
 
-/* Puts a key that begins here. Returns the number of its tokens. */
-static size_t put_key(const struct splitter *splitter, size_t at, size_t end)
+/* Whether the tokens are an operand of no operator: "x + y" in "2 * x + y" is not that sum. */
+static bool is_alone(const struct splitter *splitter, struct range range, size_t at, size_t end)
 {
-	size_t best = 0, which = 0;
+	static const char *const before[] = { "(", ",", "CASE", "WHEN", "THEN", "ELSE" };
+	static const char *const behind[] = { ")", ",", "WHEN", "THEN", "ELSE", "END" };
+
+	return (at == range.first || is_any(splitter, at - 1, before, N_ELEMENTS(before))) &&
+	       (end == range.end || is_any(splitter, end, behind, N_ELEMENTS(behind)));
+}
+
+/* Whether operators beside it cannot part it: one token, or one call. */
+static bool is_operand(const struct splitter *splitter, struct range key)
+{
+	return key.end == key.first + 1 || (key.end == key.first + 3 && is(splitter, key.first + 1, ".")) ||
+	       (is(splitter, key.first, "(") && behind_bracket(splitter, key.first, key.end) == key.end) ||
+	       (token_at(&splitter->tokens, key.first)->kind == TOKEN_NAME && !is_keyword(splitter, key.first) &&
+		is(splitter, key.first + 1, "(") && behind_bracket(splitter, key.first + 1, key.end) == key.end);
+}
+
+/* Puts a key that begins here, in an expression. Returns the number of its tokens. */
+static size_t put_key(const struct splitter *splitter, struct range range, size_t at)
+{
+	size_t best = 0, which = 0, end = range.end;
 
 	for (size_t i = 0; i < splitter->n_keys; i++)
 		if (is_same(splitter, splitter->keys[i], at, end) &&
-		    splitter->keys[i].end - splitter->keys[i].first > best) {
+		    splitter->keys[i].end - splitter->keys[i].first > best &&
+		    (is_operand(splitter, splitter->keys[i]) ||
+		     is_alone(splitter, range, at, at + splitter->keys[i].end - splitter->keys[i].first))) {
 			best = splitter->keys[i].end - splitter->keys[i].first;
 			which = i;
 		}
@@ -493,7 +547,7 @@ static void put_expression(struct splitter *splitter, struct range range)
 		const struct token *token = token_at(&splitter->tokens, at);
 
 		sqlite3_str_appendall(splitter->whole, " ");
-		n = put_key(splitter, at, range.end);
+		n = put_key(splitter, range, at);
 		if (n > 0)
 			continue;
 		n = 1;
@@ -547,7 +601,7 @@ static int ordered_item(const struct splitter *splitter, struct range expression
 	if (expression.end != expression.first + 1)
 		return -1;
 	if (token->kind == TOKEN_NUMBER) {
-		long number = strtol(splitter->tokens.text + token->at, NULL, 10);
+		long number = whole_number(splitter, expression.first);
 
 		return number >= 1 && (size_t)number <= splitter->n_items ? (int)number - 1 : -1;
 	}
@@ -599,7 +653,7 @@ static void split_groups(struct splitter *splitter)
 	sqlite3_str_appendall(splitter->whole, " FROM answer");
 	for (size_t i = 0; i < splitter->n_keys; i++) {
 		sqlite3_str_appendall(splitter->whole, i > 0 ? ", " : " GROUP BY ");
-		put_key(splitter, splitter->keys[i].first, splitter->keys[i].end);
+		put_key(splitter, splitter->keys[i], splitter->keys[i].first);
 	}
 	if (splitter->having.end > splitter->having.first) {
 		sqlite3_str_appendall(splitter->whole, " HAVING");
@@ -684,6 +738,8 @@ static bool has_groups(struct splitter *splitter)
 
 	for (size_t i = 0; i < splitter->n_items; i++)
 		has |= has_aggregate(splitter, splitter->items[i].of);
+	for (size_t i = 0; i < splitter->n_orders; i++)
+		has |= has_aggregate(splitter, splitter->orders[i]);
 	return has;
 }
 

@@ -315,7 +315,7 @@ static int read_count(const char **text, uint64_t limit, uint64_t *ret)
 
 	errno = 0;
 	*ret = strtoull(*text, &end, 10);
-	if (end == *text || errno != 0 || *ret > limit || strchr(*text, '-') == *text + 1)
+	if (end == *text || errno != 0 || *ret > limit || (*text)[1] == '-')
 		return -EBADMSG;
 	*text = end;
 	return 0;
