@@ -58,12 +58,24 @@ static bool ends_in(const char *text, const char *end)
 	return n >= n_end && strcmp(text + n - n_end, end) == 0;
 }
 
+/* Modules of the agent, which stand between a program and the functions that they wrap: src/agent/package.py, python/probing. */
+static bool is_hook(const char *file)
+{
+	static const char *const modules[] = { "/probing/_comm.py", "/probing/_torch.py" };
+
+	for (size_t i = 0; i < N_ELEMENTS(modules); i++)
+		if (ends_in(file, modules[i]))
+			return true;
+	return strncmp(file, "<probing>", strlen("<probing>")) == 0;
+}
+
 bool frame_is_library(const struct cluster_frame *frame)
 {
 	const char *file = frame->file;
 
-	return !file || strncmp(file, "<frozen", strlen("<frozen")) == 0 || strstr(file, "/site-packages/") ||
-	       strstr(file, "/dist-packages/") || strstr(file, "/lib/python") || strstr(file, "/lib64/python");
+	return !file || strncmp(file, "<frozen", strlen("<frozen")) == 0 || is_hook(file) ||
+	       strstr(file, "/site-packages/") || strstr(file, "/dist-packages/") || strstr(file, "/lib/python") ||
+	       strstr(file, "/lib64/python");
 }
 
 bool frame_is_start(const struct cluster_frame *frame)

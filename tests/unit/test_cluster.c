@@ -513,6 +513,33 @@ static void equal_ranks_do_not_differ(void **state)
 	cluster_done(&cluster);
 }
 
+/* The agent's wrapper is between torch's function and torch's own call: the program's line is the place. */
+static void our_hook_is_not_the_place(void **state)
+{
+	static const char *const hooks[] = { "<probing>/_comm.py", "/home/me/src/python/probing/_comm.py" };
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(hooks); i++) {
+		const struct cluster_frame calls[] = {
+			{ .kind = FRAME_PYTHON, .function = "step", .file = "/srv/train.py", .line = 7 },
+			{ .kind = FRAME_PYTHON,
+			  .function = "all_reduce",
+			  .file = "/usr/lib/python3/torch/distributed/c10d.py" },
+			{ .kind = FRAME_PYTHON, .function = "wrapper", .file = (char *)hooks[i], .line = 300 },
+		};
+		struct cluster cluster = { 0 };
+		struct stack_place place;
+		uint32_t frames[3];
+
+		for (size_t k = 0; k < N_ELEMENTS(calls); k++)
+			assert_true(cluster_add_frame(&cluster, &calls[k], &frames[k]) >= 0);
+		frames_place(&cluster, frames, 3, &place);
+		assert_string_equal(place.own->function, "step");
+		assert_string_equal(place.collective->function, "all_reduce");
+		cluster_done(&cluster);
+	}
+}
+
 /* Ranks of many samples, as a fleet has them; those of the odd one are elsewhere. */
 static void samples_are_compared_as_looks_are(void **state)
 {
@@ -726,6 +753,7 @@ int main(void)
 		cmocka_unit_test(fishers_test_is_exact),
 		cmocka_unit_test(the_rank_that_differs_is_named_with_what_it_does),
 		cmocka_unit_test(equal_ranks_do_not_differ),
+		cmocka_unit_test(our_hook_is_not_the_place),
 		cmocka_unit_test(samples_are_compared_as_looks_are),
 		cmocka_unit_test(many_ranks_are_compared_at_once),
 		cmocka_unit_test(commands_end_at_their_deadline),
