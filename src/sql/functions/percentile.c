@@ -153,25 +153,34 @@ static int bucket_of(double size)
 /* The value with the same relative distance to both borders of a bucket. */
 static double bucket_value(int bucket)
 {
-	return pow(growth, bucket) * 2 / (1 + growth);
+	return pow(growth, bucket) * (2 / (1 + growth)); /* twice of it may be too large */
 }
 
-static int buckets_widen(struct buckets *buckets, int bucket)
+/* @first, @n: bounds that become those of the buckets; they hold the old ones. */
+static int buckets_move(struct buckets *buckets, int first, size_t n)
 {
-	int first = buckets->n > 0 ? MIN(buckets->first, bucket) : bucket;
-	int last = buckets->n > 0 ? MAX(buckets->first + (int)buckets->n - 1, bucket) : bucket;
-	size_t n = (size_t)(last - first) + 1;
-	uint64_t *counts;
+	uint64_t *counts = calloc(n, sizeof *counts);
 
-	if (n == buckets->n)
-		return 0;
-	counts = calloc(n, sizeof *counts);
 	if (!counts)
 		return -ENOMEM;
 	if (buckets->n > 0)
 		memcpy(counts + (buckets->first - first), buckets->counts, buckets->n * sizeof *counts);
 	free(buckets->counts);
 	*buckets = (struct buckets){ counts, first, n };
+	return 0;
+}
+
+/* By at least half of what there is: buckets that come one by one, in order, are not copied for each. */
+static int buckets_widen(struct buckets *buckets, int bucket)
+{
+	size_t more = buckets->n / 2;
+
+	if (buckets->n == 0)
+		return buckets_move(buckets, bucket, 1);
+	if (bucket < buckets->first)
+		return buckets_move(buckets, bucket - (int)more, buckets->n + more + (size_t)(buckets->first - bucket));
+	if ((size_t)(bucket - buckets->first) >= buckets->n)
+		return buckets_move(buckets, buckets->first, (size_t)(bucket - buckets->first) + 1 + more);
 	return 0;
 }
 
@@ -252,7 +261,7 @@ static void sketch_finish(sqlite3_context *context)
 
 /* ---- Sketches as text, to be put together elsewhere ---- */
 
-enum { MAX_BUCKET = 40000 };
+enum { MAX_BUCKET = 35820 }; /* of 1e308, and a few more; a double holds their values */
 
 static void put_buckets(sqlite3_str *to, const struct buckets *buckets, char sign)
 {
