@@ -172,6 +172,7 @@ static bool is_keyword(const struct splitter *splitter, size_t at)
 /* "expression AS name", "expression name". */
 static struct item make_item(const struct splitter *splitter, struct range range)
 {
+	static const char *const ends[] = { "END", "NULL", "ISNULL", "NOTNULL" };
 	struct item item = { .of = range };
 	const struct token *last = token_at(&splitter->tokens, range.end - 1);
 	const struct token *before = token_at(&splitter->tokens, range.end - 2);
@@ -181,8 +182,9 @@ static struct item make_item(const struct splitter *splitter, struct range range
 		item.of.end -= 2;
 	} else if (range.end - range.first >= 2 && (last->kind == TOKEN_NAME || last->kind == TOKEN_QUOTED) &&
 		   !is_keyword(splitter, range.end - 1) &&
-		   (!is_keyword(splitter, range.end - 2) || is(splitter, range.end - 2, "END")) &&
-		   (before->kind == TOKEN_NAME || before->kind == TOKEN_NUMBER || is(splitter, range.end - 2, ")"))) {
+		   (!is_keyword(splitter, range.end - 2) || is_any(splitter, range.end - 2, ends, N_ELEMENTS(ends))) &&
+		   (before->kind == TOKEN_NAME || before->kind == TOKEN_NUMBER || before->kind == TOKEN_STRING ||
+		    is(splitter, range.end - 2, ")"))) {
 		item.alias = range.end - 1;
 		item.of.end -= 1;
 	}
@@ -220,6 +222,15 @@ static long whole_number(const struct splitter *splitter, size_t at)
 	return strtol(text, NULL, 10);
 }
 
+/* SQLite takes (2) for the number of a column, too. */
+static bool is_constant(const struct splitter *splitter, struct range range)
+{
+	for (size_t i = range.first; i < range.end; i++)
+		if (token_at(&splitter->tokens, i)->kind == TOKEN_NAME)
+			return false;
+	return true;
+}
+
 /* GROUP BY 1, or an expression. */
 static void read_key(struct splitter *splitter, struct range *key)
 {
@@ -233,11 +244,9 @@ static void read_key(struct splitter *splitter, struct range *key)
 			return;
 		}
 		*key = splitter->items[number - 1].of;
-		if (key->end == key->first + 1 && token_at(&splitter->tokens, key->first)->kind == TOKEN_NUMBER) {
-			refuse(splitter, "GROUP BY has a number of a column that is a number");
-			return;
-		}
 	}
+	if (is_constant(splitter, *key))
+		refuse(splitter, "GROUP BY has a constant");
 	for (size_t i = 0; i < splitter->n_items; i++)
 		if (splitter->items[i].alias && key->end == key->first + 1 && token->kind == TOKEN_NAME) {
 			const struct token *alias = token_at(&splitter->tokens, splitter->items[i].alias);
@@ -540,13 +549,22 @@ static size_t put_key(const struct splitter *splitter, struct range range, size_
 	return best;
 }
 
+/* Whether nothing is between the token and the one before: operators such as >= are two tokens. */
+static bool is_joined(const struct splitter *splitter, size_t at)
+{
+	const struct token *before = token_at(&splitter->tokens, at - 1);
+
+	return before->at + before->n == token_at(&splitter->tokens, at)->at;
+}
+
 /* An expression of keys and aggregates. */
 static void put_expression(struct splitter *splitter, struct range range)
 {
 	for (size_t at = range.first, n; at < range.end && !splitter->reason; at += n) {
 		const struct token *token = token_at(&splitter->tokens, at);
 
-		sqlite3_str_appendall(splitter->whole, " ");
+		if (at == range.first || !is_joined(splitter, at))
+			sqlite3_str_appendall(splitter->whole, " ");
 		n = put_key(splitter, range, at);
 		if (n > 0)
 			continue;
@@ -709,8 +727,7 @@ static void split_rows(struct splitter *splitter, sqlite3_str *part_order)
 			sqlite3_str_appendf(splitter->whole, "%d ", item + 1);
 		else if (is_of_all)
 			append(splitter, splitter->whole, expression);
-		else if (!is_own(splitter, expression) ||
-			 token_at(&splitter->tokens, expression.first)->kind == TOKEN_NUMBER)
+		else if (!is_own(splitter, expression) || is_constant(splitter, expression))
 			refuse(splitter, "ORDER BY has an expression of host, rank or local_rank, or a number");
 		else {
 			begin_column(splitter);

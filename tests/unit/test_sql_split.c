@@ -172,6 +172,9 @@ static void the_answer_is_that_of_all_rows(void **state)
 		"SELECT 1 + (x % 4), count(*) FROM t GROUP BY (x % 4) ORDER BY 0 - (x % 4)",
 		"SELECT 1 + abs(x), count(*) FROM t GROUP BY abs(x) ORDER BY 0 - abs(x)",
 		"SELECT CASE WHEN x % 4 THEN round(x % 4, 1) ELSE x % 4 END, count(*) FROM t GROUP BY x % 4 ORDER BY x % 4",
+		"SELECT name, count(*) FROM t GROUP BY name HAVING count(*) >= 15 OR sum(x)<>0 AND max(x)==79 ORDER BY name",
+		"SELECT name || '-' || count(*) label, max(name) LIKE 'a%' alike FROM t GROUP BY name ORDER BY name||'-'||count(*)",
+		"SELECT count(y) IS NULL none, max(x)!=min(x) FROM t",
 		"SELECT CASE WHEN avg(x) > 0 THEN 'plus' ELSE 'minus' END AS sign FROM t",
 	};
 
@@ -231,6 +234,8 @@ static void what_is_not_understood_is_not_split(void **state)
 		"SELECT x + y > 3, count(*) FROM t GROUP BY x + y",
 		"SELECT x, count(*) FROM t GROUP BY 1.5",
 		"SELECT 2, count(*) FROM t GROUP BY 1",
+		"SELECT x, count(*) FROM t GROUP BY (1)",
+		"SELECT name, x FROM t ORDER BY (2) LIMIT 2",
 		"SELECT y AS o0, x FROM t ORDER BY x * -1",
 		"SELECT x AS a, name AS k0, count(*) FROM t GROUP BY x, name ORDER BY x",
 		"SELECT x, count(*) AS \"k0\" FROM t GROUP BY x ORDER BY x",
