@@ -498,6 +498,11 @@ class Ranks(t.Case):
         self.page.until("document.getElementById('stack-note').textContent !== %s" % json.dumps(before))  # it is refreshed
         self.page.click("[...document.querySelectorAll('.backtrace button')].find(one => one.textContent === 'All threads')")
         self.page.until("document.getElementById('stack').textContent.includes('background')")
+        self.page.run("location.hash = '#view=backtrace&all=1&thread=nobody&period=1'")  # who is waited for
+        self.page.until("document.getElementById('stack-note').textContent.endsWith(': 0 threads')")
+        before = self.page.run("document.getElementById('stack-note').textContent")
+        self.page.until("document.getElementById('stack-note').textContent !== %s" % json.dumps(before))
+        self.page.run("location.hash = '#view=overview&thread='")
         self.assertEqual([], self.page.errors)
 
     def test_the_overview_lists_them(self):

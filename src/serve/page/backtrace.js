@@ -170,7 +170,7 @@ async function load(state) {
 	classes.hidden = found.classes.length === 0;
 	stacks.replaceChildren(...found.nodes);
 	stacks.className = state.merged || state.all ? "tree" : "cards";
-	if (Number(state.period) > 0 && found.n > 0)
+	if (Number(state.period) > 0 && (found.n > 0 || found.failures.length === 0))
 		timer = setTimeout(() => load(state), Number(state.period) * 1000);
 }
 
