@@ -5,7 +5,7 @@
  * All ranks of a group call its collectives in the same order, and torch numbers them in each rank. So the first number
  * that a rank has not come to, and in which others wait, is where a job hangs; and a number that is another operation in
  * another rank is why. A Flight Recorder keeps the last operations only: what is older than the first ones of any rank
- * is not compared.
+ * is not compared. A rank may have several dumps, of attempts or of both forms: the newest one is compared.
  */
 #include "src/cli/collectives_summary.h"
 
@@ -19,22 +19,29 @@
 
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
+/* Of each rank the dump with the newest operation. */
+#define NEWEST                                                                                                         \
+	"(rank, dump) IN (SELECT rank, dump FROM (SELECT rank, dump, max(created) AS newest FROM comm_flight WHERE "   \
+	"rank >= 0 GROUP BY rank))"
+
 /* Collectives of a group, ?1, by rank: of one launch several operations may have one number. */
-#define OWN                                                                                                                   \
-	"(SELECT rank, seq, group_concat(op, ' + ') AS ops, group_concat(op || CASE WHEN op IN ('all_reduce', 'broadcast',"   \
-	" 'reduce') THEN ' ' || coalesce(bytes, '') ELSE '' END, ' + ') AS key, min(is_ended) AS is_ended,"                   \
-	" max(CASE WHEN is_ended THEN NULL ELSE state END) AS state, min(record) AS record, func, file, line"                 \
-	" FROM (SELECT * FROM comm_flight WHERE \"group\" = ?1 AND NOT is_message AND rank >= 0 AND seq > 0 ORDER BY record)" \
+#define OWN                                                                                                                 \
+	"(SELECT rank, seq, group_concat(op, ' + ') AS ops, group_concat(op || CASE WHEN op IN ('all_reduce', 'broadcast'," \
+	" 'reduce') THEN ' ' || coalesce(bytes, '') ELSE '' END, ' + ') AS key, min(is_ended) AS is_ended,"                 \
+	" max(CASE WHEN is_ended THEN NULL ELSE state END) AS state, min(record) AS record, func, file, line"               \
+	" FROM (SELECT * FROM comm_flight WHERE \"group\" = ?1 AND NOT is_message AND seq > 0 AND " NEWEST                  \
+	" ORDER BY record)"                                                                                                 \
 	" GROUP BY rank, seq)"
-#define LAST                                                                                                             \
-	"(SELECT rank, max(seq) AS last FROM (SELECT rank, seq FROM comm_flight WHERE \"group\" = ?1 AND NOT is_message" \
+#define LAST                                                                                                                         \
+	"(SELECT rank, max(seq) AS last FROM (SELECT rank, seq FROM comm_flight WHERE \"group\" = ?1 AND NOT is_message AND " NEWEST \
 	" UNION ALL SELECT rank, 0 FROM comm_flight_group WHERE \"group\" = ?1) WHERE rank >= 0 GROUP BY rank)"
 
 #define DUMPS "(SELECT dump, rank FROM comm_flight UNION SELECT dump, rank FROM comm_flight_group)"
 
 static const char all_sql[] =
 	"SELECT (SELECT count(*) FROM " DUMPS "), (SELECT count(*) FROM " DUMPS
-	" WHERE rank IS NULL), count(*), coalesce(sum(is_message AND NOT is_ended), 0) FROM comm_flight";
+	" WHERE rank IS NULL), (SELECT count(*) - count(DISTINCT rank) FROM " DUMPS
+	" WHERE rank >= 0), count(*), coalesce(sum(is_message AND NOT is_ended), 0) FROM comm_flight";
 static const char groups_sql[] =
 	"SELECT name, max(description), max(ranks) FROM (SELECT \"group\" AS name, description, ranks FROM comm_flight_group"
 	" UNION ALL SELECT \"group\", NULL, NULL FROM comm_flight WHERE \"group\" IS NOT NULL) GROUP BY name"
@@ -279,7 +286,7 @@ static int read_group(sqlite3 *db, sqlite3_stmt *row, struct report_collectives 
 int collectives_summary(sqlite3 *db, struct report_collectives *ret)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *row = NULL;
-	enum { DUMPS_THERE, WITHOUT_RANK, OPERATIONS, OPEN_MESSAGES, N };
+	enum { DUMPS_THERE, WITHOUT_RANK, OLDER, OPERATIONS, OPEN_MESSAGES, N };
 	int64_t all[N];
 	int code = SQLITE_OK, r;
 
@@ -291,6 +298,7 @@ int collectives_summary(sqlite3 *db, struct report_collectives *ret)
 		return r;
 	ret->n_dumps = all[DUMPS_THERE];
 	ret->n_without_rank = all[WITHOUT_RANK];
+	ret->n_older = all[OLDER];
 	ret->n_operations = all[OPERATIONS];
 	ret->n_open_messages = all[OPEN_MESSAGES];
 	if (ret->n_without_rank == ret->n_dumps)

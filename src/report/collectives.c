@@ -135,6 +135,9 @@ int print_collectives(const struct report_collectives *collectives, FILE *out)
 	if (collectives->n_without_rank > 0)
 		fprintf(out, "%jd dump%s not compared: the name of its file does not end with the rank\n",
 			(intmax_t)collectives->n_without_rank, collectives->n_without_rank == 1 ? " is" : "s are");
+	if (collectives->n_older > 0)
+		fprintf(out, "%jd dump%s not compared: the rank has a newer one\n", (intmax_t)collectives->n_older,
+			collectives->n_older == 1 ? " is" : "s are");
 	for (size_t i = 0; i < collectives->n_groups && r >= 0; i++) {
 		const struct report_group *group = &collectives->groups[i];
 
@@ -173,6 +176,7 @@ void print_json_collectives(struct json *json, const struct report_collectives *
 	to_json_put_object(json, "collectives");
 	to_json_put_integer(json, "dumps", collectives->n_dumps);
 	to_json_put_integer(json, "dumps_without_rank", collectives->n_without_rank);
+	to_json_put_integer(json, "dumps_older", collectives->n_older);
 	to_json_put_integer(json, "operations", collectives->n_operations);
 	to_json_put_integer(json, "open_messages", collectives->n_open_messages);
 	to_json_put_array(json, "groups");

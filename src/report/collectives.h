@@ -38,8 +38,9 @@ struct report_group {
 };
 
 struct report_collectives {
-	int64_t n_dumps, n_without_rank, n_operations,
-		n_open_messages; /* n_without_rank: dumps that are not compared */
+	int64_t n_dumps, n_operations, n_open_messages;
+	/* Dumps that are not compared; n_older: their rank has a newer one. */
+	int64_t n_without_rank, n_older;
 	struct report_group *groups;
 	size_t n_groups, groups_allocated;
 };

@@ -95,6 +95,18 @@ class Flight(unittest.TestCase):
                 group, = self.report()[1]["groups"]
                 self.assertEqual((state, seq, 2), (group["state"], group["seq"], group["ranks"]))
 
+    def test_a_rank_with_several_dumps(self):
+        """Of an earlier attempt, and as JSON, too: the newest one is compared, and a report says so."""
+        later = [dict(one, time_created_ns=one["time_created_ns"] + 10**12) for one in steps(2, "started")]
+        self.write(0, [flight.entry(0, "nccl:broadcast", 1, "started")], {"0": ("default_pg", [0, 1])}, name="dumps/first_%d")
+        self.write(0, later, {"0": ("default_pg", [0, 1])})
+        self.write(0, later, {"0": ("default_pg", [0, 1])}, flight.as_json, name="dumps/nccl_trace_rank_%d.json")
+        self.write(1, steps(2, "started"), {"0": ("default_pg", [0, 1])})
+        self.imported("dumps")
+        text, found = self.report()
+        self.assertEqual(("goes_on", 2, 2, 4), (found["groups"][0]["state"], found["groups"][0]["seq"], found["dumps_older"], found["dumps"]))
+        self.assertIn("2 dumps are not compared: the rank has a newer one\n", text)
+
     def test_operations_of_which_the_oldest_are_gone(self):
         """The recorder of rank 0 keeps fewer: several operations of one number are not compared where only some are left."""
         both = [flight.entry(7, "nccl:all_gather", 5), flight.entry(8, "nccl:coalesced", 5), flight.entry(9, "nccl:all_reduce", 6)]
