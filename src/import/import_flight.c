@@ -32,6 +32,7 @@ enum {
 	MAX_LOOKS = 1 << 28,      /* of a file: a real one of 10,000 operations has 10 million */
 	MAX_FRAMES = 256,         /* of an operation */
 	MAX_TEXT_BYTES = 1 << 10, /* of shapes and types */
+	MAX_TYPE_BYTES = 32,
 	MAX_NAME_BYTES = 1 << 12,
 	MAX_GROUPS = 1 << 12,
 	MAX_JSON_DEPTH = 16,
@@ -55,6 +56,9 @@ struct flight {
 	pid_t pid;
 	struct group groups[MAX_GROUPS];
 	size_t n_groups;
+	struct piece members_of; /* the text of a group's ranks whose numbers are in members */
+	int64_t *members;
+	size_t n_members, members_allocated;
 };
 
 static void flight_free(struct flight *flight)
@@ -62,6 +66,7 @@ static void flight_free(struct flight *flight)
 	if (!flight)
 		return;
 	marshal_done(&flight->values);
+	free(flight->members);
 	free(flight);
 }
 DEFINE_CLEANUP(struct flight *, flight_free)
@@ -246,23 +251,34 @@ static int64_t take_number(struct piece *rest)
 	return n > 0 ? number : FLIGHT_UNKNOWN;
 }
 
-/* The global rank of a number in a group, whose ranks are the text "[0, 1, 2]". */
+/*
+ * The ranks of a group, "[0, 1, 2]", as numbers. Thousands of messages in a row are of one group, and that may have
+ * thousands of ranks. No memory: none.
+ */
+static void know_members(struct flight *flight, struct piece ranks)
+{
+	flight->members_of = ranks;
+	flight->n_members = 0;
+	if (is_spent(flight, ranks.n))
+		return;
+	while (ranks.n > 0) {
+		if (ranks.at[0] < '0' || ranks.at[0] > '9') {
+			ranks.at++;
+			ranks.n--;
+			continue;
+		}
+		if (grow(&flight->members, flight->n_members, &flight->members_allocated, sizeof *flight->members) < 0)
+			return;
+		flight->members[flight->n_members++] = take_number(&ranks);
+	}
+}
+
+/* The global rank of a number in a group. */
 static int64_t global_rank(struct flight *flight, struct piece ranks, int64_t number)
 {
-	int64_t rank = FLIGHT_UNKNOWN;
-
-	if (is_spent(flight, ranks.n))
-		return FLIGHT_UNKNOWN;
-	for (int64_t i = 0; ranks.n > 0; ranks.at++, ranks.n--) {
-		if (ranks.at[0] < '0' || ranks.at[0] > '9')
-			continue;
-		rank = take_number(&ranks);
-		if (i++ == number)
-			return rank;
-		if (ranks.n == 0)
-			break;
-	}
-	return FLIGHT_UNKNOWN;
+	if (ranks.at != flight->members_of.at || ranks.n != flight->members_of.n)
+		know_members(flight, ranks);
+	return number >= 0 && (size_t)number < flight->n_members ? flight->members[number] : FLIGHT_UNKNOWN;
 }
 
 /* "nccl:send 0->1", "gloo:recv 1<-0": ranks in the group. Returns the operation's name. */
@@ -337,6 +353,21 @@ static int64_t bytes_of(struct flight *flight, const struct marshal_value *sizes
 	return all;
 }
 
+/* A type in quotation marks. What would need an escape in JSON is in no type's name. Returns the number of bytes. */
+static size_t put_quoted(struct piece text, char *to)
+{
+	size_t n = 0;
+
+	to[n++] = '"';
+	for (size_t i = 0; i < text.n && i < MAX_TYPE_BYTES; i++) {
+		char c = text.at[i];
+
+		to[n++] = c < ' ' || c > '~' || c == '"' || c == '\\' ? '?' : c;
+	}
+	to[n++] = '"';
+	return n;
+}
+
 /* A list of texts, or of lists of numbers, as JSON. @to: MAX_TEXT_BYTES. */
 static void list_text(struct flight *flight, const struct marshal_value *list, char *to)
 {
@@ -349,8 +380,7 @@ static void list_text(struct flight *flight, const struct marshal_value *list, c
 
 		n += (size_t)snprintf(to + n, MAX_TEXT_BYTES - n, i > 0 ? ", " : "");
 		if (text.n > 0) {
-			n += (size_t)snprintf(to + n, MAX_TEXT_BYTES - n, "\"%.*s\"", (int)MIN(text.n, (size_t)32),
-					      text.at);
+			n += put_quoted(text, to + n);
 			continue;
 		}
 		to[n++] = '[';

@@ -84,8 +84,9 @@ static int put_part(const struct report_group *group, const struct report_group_
 		fprintf(out, ": no dump\n");
 		return 0;
 	}
-	if (!part->has_come && part->seq == 0) {
-		fprintf(out, ": not there; no collective in this group\n");
+	if (part->seq == 0) {
+		fprintf(out, part->has_come ? ": no collective in this group\n"
+					    : ": not there; no collective in this group\n");
 		return 0;
 	}
 	fputs(!part->has_come ? (part->n == 1 ? ": not there; its last is " : ": not there; their last is ") : ": ",

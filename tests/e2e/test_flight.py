@@ -107,6 +107,12 @@ class Flight(unittest.TestCase):
         self.assertEqual(("goes_on", 2, 2, 4), (found["groups"][0]["state"], found["groups"][0]["seq"], found["dumps_older"], found["dumps"]))
         self.assertIn("2 dumps are not compared: the rank has a newer one\n", text)
 
+    def test_a_group_without_a_collective(self):
+        self.write(0, steps(1), {"0": ("default_pg", [0, 1]), "1": ("unused", [0])})
+        self.imported("dumps")
+        self.assertEqual(["group 1 (unused), 1 rank: no collective", "  rank 0: no collective in this group"],
+                         self.report()[0].splitlines()[-2:])
+
     def test_operations_of_which_the_oldest_are_gone(self):
         """The recorder of rank 0 keeps fewer: several operations of one number are not compared where only some are left."""
         both = [flight.entry(7, "nccl:all_gather", 5), flight.entry(8, "nccl:coalesced", 5), flight.entry(9, "nccl:all_reduce", 6)]
@@ -162,6 +168,19 @@ class Flight(unittest.TestCase):
                 groups = ask("out.db", 'SELECT "group", description, ranks, last_enqueued, last_completed FROM comm_flight_group ORDER BY 1')
                 self.assertEqual([["0", "default_pg", "[0, 1, 2, 3]", 3, 2], ["1", "pipeline", "[1, 3]", None, None]],
                                  [list(row.values()) for row in groups])
+
+    def test_messages_in_a_group_of_many_ranks(self):
+        """Its ranks are one text, which is not read for each message."""
+        ranks = list(range(1, 100001))
+        self.write(0, [flight.message(n, "nccl:send 0->99999", n + 1, ("0", "default_pg")) for n in range(500)], {"0": ("default_pg", ranks)})
+        self.imported("dumps")
+        self.assertEqual([{"src_rank": 1, "dst_rank": 100000, "n": 500}],
+                         ask("out.db", "SELECT src_rank, dst_rank, count(*) AS n FROM comm_flight GROUP BY 1, 2"))
+
+    def test_types_are_json(self):
+        self.write(0, [flight.entry(0, "nccl:all_reduce", 1, dtype='Fl"o\\a\nt')])
+        self.imported("dumps")
+        self.assertEqual(["Fl?o?a?t"], json.loads(ask("out.db", "SELECT dtypes FROM comm_flight")[0]["dtypes"]))
 
     def test_what_torch_wrote(self):
         """torch 2.14, gloo, one rank: a sum, a broadcast, a sum."""
