@@ -203,6 +203,7 @@ void fleet_close(struct fleet *fleet)
 	forget_runs(fleet);
 	free(fleet->runs);
 	free(fleet->job);
+	free(fleet->only);
 	free(fleet->missing);
 	server_close(&fleet->server);
 	free(fleet);
@@ -315,7 +316,6 @@ int fleet_select(struct fleet *fleet, const struct fleet_selection *selection)
 				      " argMax(probing, version), argMax(hz, version), argMax(cpus, version),"
 				      " toUInt32(argMax(started, version)) AS began, toUInt32(argMax(ended, version))"
 				      " FROM runs WHERE job = ";
-	CLEANUP(freep) char *only = NULL;
 	struct fleet_statement statement;
 	struct row_cursor rows;
 	const char *job = selection->job;
@@ -323,8 +323,8 @@ int fleet_select(struct fleet *fleet, const struct fleet_selection *selection)
 	int r = 0;
 
 	if (!job) {
-		r = find_job(fleet, &only);
-		job = only;
+		r = fleet->only ? 0 : find_job(fleet, &fleet->only);
+		job = fleet->only;
 	}
 	if (r < 0)
 		return r;

@@ -61,7 +61,10 @@ DEFINE_CLEANUP(struct fleet *, fleet_close)
 /* A sentence about the last failure. */
 const char *fleet_error(const struct fleet *fleet);
 
-/* fleet_select - find the runs of a job on some hosts, instead of those found before. Of the selection, job and hosts matter. */
+/*
+ * fleet_select - find the runs of a job on some hosts, instead of those found before. Of the selection, job and hosts matter.
+ * Without a job it is the only one that there was at the first call.
+ */
 int fleet_select(struct fleet *fleet, const struct fleet_selection *selection);
 /* When the first of these runs began, in seconds since 1970. */
 double fleet_started(const struct fleet *fleet);

@@ -28,6 +28,7 @@ struct fleet {
 	size_t n_runs, runs_allocated;
 	bool is_some;  /* runs are a part of the job's */
 	char *job;     /* as an expression */
+	char *only;    /* the only job that there was when it was asked for; NULL: nobody asked */
 	char *missing; /* NULL: none */
 	char error[FLEET_MAX_ERROR];
 };

@@ -367,6 +367,23 @@ class Reading:
             finally:
                 top.kill()
 
+    def test_top_stays_with_its_job(self):
+        """Another job begins while it shows the only one there was."""
+        url = self.fleet.server.url("growing")
+        probing("ship", "--init", "--to", url, check=t.OK)
+        probing("ship", "--to", url, "--job", "first", "--state", os.path.abspath("state"), "a.db", check=t.OK)
+        words = [t.BINARY, "top", self.address.replace("/probing", "/growing"), "-b", "--delay", "0.1", "--window", "300s"]
+        with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as top:
+            try:
+                shown = " %d samples " % len(self.rows[0].samples)
+                self.read_until(top.stdout, shown)
+                probing("ship", "--to", url, "--job", "second", "--state", os.path.abspath("state"), "b.db", check=t.OK)
+                for _ in range(25):  # it looks for new recordings at each tenth
+                    self.read_until(top.stdout, shown)
+            finally:
+                top.kill()
+        self.assertIn("several jobs", probing("top", words[2], "--once", check=t.USAGE).stderr)
+
     def read_until(self, lines, text):
         for line in lines:
             if text in line:
