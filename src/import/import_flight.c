@@ -78,7 +78,7 @@ static int damaged(const struct flight *flight, const char *what)
 
 static int endless(const struct flight *flight)
 {
-	return damaged(flight, "its lists contain each other too often");
+	return damaged(flight, "its lists and texts are too often parts of each other");
 }
 
 /* ---- Values ---- */
@@ -127,6 +127,16 @@ static struct piece text_of(const struct marshal_value *value)
 static char *name_text(struct piece piece)
 {
 	return piece_text((struct piece){ piece.at, MIN(piece.n, (size_t)MAX_NAME_BYTES) });
+}
+
+/* Whether texts are too many to become rows: a few bytes of a file refer to long ones. */
+static bool are_spent(struct flight *flight, const struct piece *texts, size_t n)
+{
+	size_t n_bytes = 0;
+
+	for (size_t i = 0; i < n; i++)
+		n_bytes += MIN(texts[i].n, (size_t)MAX_NAME_BYTES);
+	return is_spent(flight, n_bytes);
 }
 
 /* FLIGHT_UNKNOWN: it is no whole number. Texts are those of JSON. */
@@ -467,7 +477,7 @@ static int put_group(struct flight *flight, struct piece name, struct piece abou
 
 	if (!group || !description || !ranks)
 		return -ENOMEM;
-	if (is_spent(flight, members.n))
+	if (is_spent(flight, members.n) || are_spent(flight, (struct piece[]){ name, about }, 2))
 		return endless(flight);
 	row.description = description[0] ? description : NULL;
 	row.ranks = ranks[0] ? ranks : NULL;
@@ -598,16 +608,24 @@ static int put_row(struct flight *flight, const struct marshal_value *entry, str
 		   struct piece backend, struct piece op, struct piece state, struct piece group)
 {
 	const struct marshal_value *site = call_site(flight, field(flight, entry, "frames"));
+	const struct piece texts[] = { backend,
+				       op,
+				       state,
+				       group,
+				       text_of(field(flight, site, "filename")),
+				       text_of(field(flight, site, "name")) };
 	CLEANUP(freep) char *backend_text = name_text(backend);
 	CLEANUP(freep) char *op_text = name_text(op);
 	CLEANUP(freep) char *state_text = name_text(state);
 	CLEANUP(freep) char *group_text = name_text(group);
-	CLEANUP(freep) char *file = name_text(text_of(field(flight, site, "filename")));
-	CLEANUP(freep) char *func = name_text(text_of(field(flight, site, "name")));
+	CLEANUP(freep) char *file = name_text(texts[4]);
+	CLEANUP(freep) char *func = name_text(texts[5]);
 	int line = frame_line(flight, site);
 
 	if (!backend_text || !op_text || !state_text || !group_text || !file || !func)
 		return -ENOMEM;
+	if (are_spent(flight, texts, N_ELEMENTS(texts)))
+		return endless(flight);
 	row->op = op_text;
 	row->backend = backend_text[0] ? backend_text : NULL;
 	row->state = state_text;

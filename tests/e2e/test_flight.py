@@ -177,6 +177,14 @@ class Flight(unittest.TestCase):
         self.assertEqual([{"src_rank": 1, "dst_rank": 100000, "n": 500}],
                          ask("out.db", "SELECT src_rank, dst_rank, count(*) AS n FROM comm_flight GROUP BY 1, 2"))
 
+    def test_a_small_file_does_not_become_a_huge_one(self):
+        """20,000 times the same entry, with texts of 4 KB each."""
+        text = "x" * 4000
+        one = flight.entry(0, text + ":" + text, 1, text, process_group=(text, "default_pg"), frames=flight.frames(1, text, text))
+        self.write(0, [one] * 20000)
+        self.assertLess(os.path.getsize("dumps/nccl_trace_rank_0"), 200000)
+        self.assertIn("its lists and texts are too often parts of each other", probing("import", "dumps", check=t.BAD_DATA).stderr)
+
     def test_types_are_json(self):
         self.write(0, [flight.entry(0, "nccl:all_reduce", 1, dtype='Fl"o\\a\nt')])
         self.imported("dumps")
