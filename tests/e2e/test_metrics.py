@@ -71,6 +71,19 @@ def limited_group(name):
         yield joins or None
 
 
+def throttling(joins):
+    """A group's periods, those in which it was throttled, and for how many nanoseconds, by the kernel."""
+    for file in joins:
+        try:
+            with open(os.path.join(os.path.dirname(file), "cpu.stat")) as stat:
+                found = {word: int(number) for word, number in map(str.split, stat)}
+        except OSError:
+            continue
+        if "nr_periods" in found:
+            return found["nr_periods"], found["nr_throttled"], found.get("throttled_time", found.get("throttled_usec", 0) * 1000)
+    raise AssertionError("no cpu.stat of the group")
+
+
 def remove_group(folder):
     for _ in range(100):  # a killed process leaves it some time later
         try:
@@ -78,6 +91,11 @@ def remove_group(folder):
         except OSError:
             time.sleep(0.05)
     raise AssertionError(folder + " is not empty")
+
+
+def state_of(pid):
+    with open("/proc/%d/stat" % pid) as stat:
+        return stat.read().rpartition(")")[2].split()[0]
 
 
 class Metrics(t.Case):
@@ -127,6 +145,7 @@ class Metrics(t.Case):
         self.assertGreaterEqual(rows("out.db", "SELECT count(*) n FROM process_usage")[0]["n"], 2)
 
     def test_a_limited_cgroup(self):
+        """Against the group's own file: how often it is throttled depends on who else wants the processors."""
         name = "probing_test_%d" % os.getpid()
         with limited_group(name) as joins:
             if not joins:
@@ -136,21 +155,30 @@ class Metrics(t.Case):
                     for file in joins:
                         with open(file, "w") as out:
                             out.write(str(busy.pid))
+                    began, before = time.monotonic(), throttling(joins)
                     probing("record", "--pid", busy.pid, "-d", 4, "-o", "out.db", check=t.OK)
-                    now = [row for row in rows(busy.pid, "SELECT * FROM cgroup_usage") if row["path"] == "/" + name]
+                    found = rows("out.db", "SELECT * FROM cgroup_usage WHERE path = '/%s' ORDER BY timestamp" % name)
+                    t.wait_until(lambda: throttling(joins)[1] > max(row["throttled_periods"] for row in found), 60, "the group to be throttled")
+                    same = None
+                    busy.send_signal(signal.SIGSTOP)
+                    t.wait_until(lambda: state_of(busy.pid) == "T", 60, "the program to stop, and so the numbers soon")
+                    while same != throttling(joins):
+                        same, ended = throttling(joins), time.monotonic()
+                        now = [row for row in rows(busy.pid, "SELECT * FROM cgroup_usage") if row["path"] == "/" + name]
                 finally:
                     busy.kill()
-        found = rows("out.db", "SELECT * FROM cgroup_usage WHERE path = '/%s' ORDER BY timestamp" % name)
         self.assertGreaterEqual(len(found), 3)
+        self.assertEqual(1, len(now))
         for row in found + now:
             self.assertEqual([0.2, 256 * MB], [row["cpu_limit"], row["memory_limit"]])
             self.assertTrue(0 <= row["memory"] <= 256 * MB, row)
-        first, last = found[0], found[-1]
-        periods = last["periods"] - first["periods"]
-        self.assertAlmostEqual((last["timestamp"] - first["timestamp"]) / 0.1, periods, delta=5)
-        self.assertGreater(last["throttled_periods"] - first["throttled_periods"], periods / 2)
-        self.assertGreater(last["throttled_ns"], first["throttled_ns"])
-        self.assertEqual(1, len(now))
+        told = [tuple(row[column] for column in ("periods", "throttled_periods", "throttled_ns")) for row in found + now]
+        self.assertEqual(same, told[-1])
+        for earlier, later in zip([before] + told, told):
+            self.assertTrue(all(one <= other for one, other in zip(earlier, later)), told)
+        self.assertGreater(told[-2][0], told[0][0])
+        self.assertTrue(all(one < other for one, other in zip(told[0], told[-1])), told)
+        self.assertLessEqual(same[0] - before[0], (ended - began) / 0.1 + 1)  # each period takes 0.1 s
 
     def test_disks_networks_and_pressure(self):
         """Against the same files, read before and after."""
