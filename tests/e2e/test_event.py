@@ -103,12 +103,14 @@ class Software(t.Case):
         self.assertLess(total, 1.2 * truth["all_faults"] + 500)
 
     def test_stacks_are_of_the_instant(self):
-        """Those that claim it. Outside the interrupt none may: the reader, which has no priority as an ordinary user, can be late
-        for all of a burst of some milliseconds."""
+        """Those that claim it. Outside the interrupt an ordinary user's may all not: the reader, which has no priority then, can
+        be late for all of a burst of some milliseconds."""
         recording, _, _ = once("page-faults", "-c", 7)
         mine = [sample for sample in recording.samples if sample.stack and
                 any(t.same_name(frame.name, "touch_pages") for frame in recording.path(sample.stack))]
         self.assertGreater(len(mine), 100)
+        if os.geteuid() == 0:
+            self.assertGreater(sum(sample.verdict in t.SURE for sample in mine), 0)
         if recording.run["stack_source"] == "bpf":
             self.assertEqual({sample.verdict for sample in mine}, {"exact"})
         for sample in mine:
