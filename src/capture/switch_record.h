@@ -35,8 +35,8 @@ struct switch_ring {
 	/* One more than the number of the thread that came last, 0: none yet; and how often another one was found
 	 * there. */
 	uint64_t running, n_hidden;
-	/* Time at which a wanted one came last, or any one while the offset is unknown; and this offset, by which the
-	 * scheduler's clock is behind CLOCK_MONOTONIC, 0: unknown. */
+	/* Time at which that thread came, 0: nobody noted it; and the offset by which the scheduler's clock is behind
+	 * CLOCK_MONOTONIC, 0: unknown. */
 	uint64_t arrived_ns, behind_ns;
 	uint64_t wanted_pid; /* the last process that was judged wanted */
 	uint64_t tail;       /* our side's: records that were read; in a cache line of its own */

@@ -104,14 +104,15 @@ static __always_inline void learn_offset(struct switch_ring *ring, const struct 
 {
 	uint64_t arrived = arrival_of(task);
 
-	ring->behind_ns = arrived && ring->arrived_ns ? ring->arrived_ns - arrived : 0;
+	if (arrived && ring->arrived_ns)
+		ring->behind_ns = ring->arrived_ns - arrived;
 }
 
 /* When the leaving thread arrived. If the arrival was hidden, the scheduler's time and the offset replace its record. */
 static __always_inline void note_arrival(struct switch_ring *ring, const struct task_struct *task, bool is_hidden,
 					 uint64_t now_ns)
 {
-	uint64_t arrived = arrival_of(task);
+	uint64_t arrived = arrival_of(task), late;
 	struct switch_record record = { .in = (uint32_t)task->pid, .in_pid = (uint32_t)task->tgid };
 
 	if (!is_hidden) {
@@ -120,8 +121,10 @@ static __always_inline void note_arrival(struct switch_ring *ring, const struct 
 	}
 	record.time_ns = now_ns;
 	record.out_pid = 1;
-	if (now_ns > arrived + ring->behind_ns + SWITCH_LATE_NS)
-		record.out_pid = (uint32_t)((now_ns - arrived - ring->behind_ns) / SWITCH_LATE_NS);
+	if (now_ns > arrived + ring->behind_ns + SWITCH_LATE_NS) {
+		late = (now_ns - arrived - ring->behind_ns) / SWITCH_LATE_NS; /* more than an hour fits */
+		record.out_pid = late < UINT32_MAX ? (uint32_t)late : UINT32_MAX;
+	}
 	if (arrived && ring->behind_ns)
 		tell(ring, &record);
 	else
@@ -144,8 +147,10 @@ int BPF_PROG(tell_switch, bool preempt, struct task_struct *prev, struct task_st
 	tells_out = is_told(ring, out_pid);
 	tells_in = in_pid == out_pid ? tells_out : is_told(ring, in_pid);
 	learns = bpf_core_field_exists(prev->sched_info.last_arrival) && ring->behind_ns == 0;
-	if (!tells_out && !tells_in && !learns)
+	if (!tells_out && !tells_in && !learns) {
+		ring->arrived_ns = 0; /* who comes now may be wanted by the time of leaving */
 		return 0;
+	}
 	record.time_ns = bpf_ktime_get_ns();
 	if (tells_out) { /* a preempted thread has no wait state */
 		note_arrival(ring, prev, is_hidden, record.time_ns);
@@ -157,8 +162,7 @@ int BPF_PROG(tell_switch, bool preempt, struct task_struct *prev, struct task_st
 	}
 	if (tells_in)
 		record.in = (uint32_t)next->pid;
-	if (tells_in || learns)
-		ring->arrived_ns = record.time_ns;
+	ring->arrived_ns = record.time_ns;
 	if (tells_out || tells_in)
 		tell(ring, &record);
 	return 0;
@@ -181,6 +185,7 @@ int BPF_PROG(look_after_switch, bool is_switch)
 		return 0;
 	ring->running = (uint64_t)record.in + 1;
 	ring->n_hidden++;
+	ring->arrived_ns = 0; /* it is another thread's */
 	if (!is_told(ring, record.in_pid))
 		return 0;
 	record.time_ns = ring->arrived_ns = bpf_ktime_get_ns();
