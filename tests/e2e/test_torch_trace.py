@@ -626,7 +626,10 @@ class Unharmed(TorchCase):
         names = {tuple(row) for row in self.sql(pid, "SELECT DISTINCT module, operation_name FROM torch_trace WHERE stage = 'backward'")}
         for name in (("blocks.1.first", "Linear"), ("0.layers.1.self_attn", "MultiheadAttention"), ("0.layers.1.linear2", "Linear"),
                      ("Model", "Model"), ("1", "Own"), ("DistributedDataParallel", "DistributedDataParallel")):
-            self.assertTrue(any(found == name or found[1] == name[1] and found[0].endswith("." + name[0]) for found in names), (name, names))
+            if self.python == p.DEBIAN_PYTHON:
+                self.assertIn(name, names)
+            else:  # of the newest torch, a module may be told by the path from another one that contains it
+                self.assertTrue(any(found == name or found[1] == name[1] and found[0].endswith("." + name[0]) for found in names), (name, names))
         for stage, ms in (("forward", 40), ("backward", 100)):  # the least: a busy machine adds to it
             took = dict(self.sql(pid, "SELECT module, min(duration_ms) FROM torch_trace WHERE stage = '%s' AND module LIKE '%%pauser%%' OR "
                                  "stage = '%s' AND operation_name = 'Pausers' OR stage = '%s' AND module = 'beside' GROUP BY module" % (
