@@ -191,6 +191,32 @@ static struct item make_item(const struct splitter *splitter, struct range range
 	return item;
 }
 
+static bool is_equal(const struct splitter *splitter, size_t a, size_t b)
+{
+	const struct token *left = token_at(&splitter->tokens, a), *right = token_at(&splitter->tokens, b);
+
+	return left->n == right->n &&
+	       strncasecmp(splitter->tokens.text + left->at, splitter->tokens.text + right->at, left->n) == 0;
+}
+
+static bool has_name(const struct splitter *splitter, struct range range, size_t name)
+{
+	for (size_t i = range.first; i < range.end; i++)
+		if (is_equal(splitter, i, name))
+			return true;
+	return false;
+}
+
+/* Whether it has a column's new name, which the table of a part lacks. "avg(x) AS x" is none: x is a column there, too. */
+static bool has_new_name(const struct splitter *splitter, struct range range)
+{
+	for (size_t i = 0; i < splitter->n_items; i++)
+		if (splitter->items[i].alias && has_name(splitter, range, splitter->items[i].alias) &&
+		    !has_name(splitter, splitter->items[i].of, splitter->items[i].alias))
+			return true;
+	return false;
+}
+
 static void read_from(struct splitter *splitter)
 {
 	struct range from = splitter->from;
@@ -244,7 +270,8 @@ static void read_key(struct splitter *splitter, struct range *key)
 			return;
 		}
 		*key = splitter->items[number - 1].of;
-	}
+	} else if (has_new_name(splitter, *key))
+		refuse(splitter, "GROUP BY has a column's new name: give its expression, or its number");
 	if (is_constant(splitter, *key))
 		refuse(splitter, "GROUP BY has a constant");
 	for (size_t i = 0; i < splitter->n_items; i++)
@@ -327,6 +354,8 @@ static void read_clauses(struct splitter *splitter)
 	    is_empty(group) && is_empty(order) && is_empty(splitter->limit))
 		refuse(splitter, ""); /* all rows are asked for */
 	read_from(splitter);
+	if (has_new_name(splitter, splitter->where))
+		refuse(splitter, "its conditions have a column's new name: give its expression");
 	if (!is_own(splitter, splitter->where))
 		refuse(splitter, "its conditions have host, rank, local_rank, a quoted name or a SELECT");
 	if (splitter->limit.end > splitter->limit.first &&
@@ -643,6 +672,15 @@ static struct range without_direction(const struct splitter *splitter, struct ra
 	return range;
 }
 
+/* ((x)) is x to SQLite, too. */
+static struct range without_brackets(const struct splitter *splitter, struct range range)
+{
+	while (range.end > range.first + 2 && is(splitter, range.first, "(") &&
+	       behind_bracket(splitter, range.first, range.end) == range.end)
+		range = (struct range){ range.first + 1, range.end - 1 };
+	return range;
+}
+
 static void put_rest(struct splitter *splitter, sqlite3_str *to)
 {
 	if (splitter->limit.end > splitter->limit.first) {
@@ -679,7 +717,7 @@ static void split_groups(struct splitter *splitter)
 	}
 	for (size_t i = 0; i < splitter->n_orders; i++) {
 		struct range expression = without_direction(splitter, splitter->orders[i]);
-		int item = ordered_item(splitter, expression);
+		int item = ordered_item(splitter, without_brackets(splitter, expression));
 
 		sqlite3_str_appendall(splitter->whole, i > 0 ? ", " : " ORDER BY ");
 		if (item >= 0)
@@ -718,7 +756,7 @@ static void split_rows(struct splitter *splitter, sqlite3_str *part_order)
 	for (size_t i = 0; i < splitter->n_orders; i++) {
 		struct range expression = without_direction(splitter, splitter->orders[i]);
 		struct range direction = { expression.end, splitter->orders[i].end };
-		int item = ordered_item(splitter, expression);
+		int item = ordered_item(splitter, without_brackets(splitter, expression));
 		bool is_of_all = item >= 0 ? is_identity(splitter, splitter->items[item].of)
 					   : is_identity(splitter, expression);
 
@@ -727,6 +765,8 @@ static void split_rows(struct splitter *splitter, sqlite3_str *part_order)
 			sqlite3_str_appendf(splitter->whole, "%d ", item + 1);
 		else if (is_of_all)
 			append(splitter, splitter->whole, expression);
+		else if (has_new_name(splitter, expression))
+			refuse(splitter, "ORDER BY has a column's new name in an expression");
 		else if (!is_own(splitter, expression) || is_constant(splitter, expression))
 			refuse(splitter, "ORDER BY has an expression of host, rank or local_rank, or a number");
 		else {
