@@ -18,12 +18,13 @@ void rate_init(struct rate *rate)
 /* A mapped address is the IPv4 address itself: a socket of both families shows it so. */
 static void make_key(const struct sockaddr *address, uint8_t key[17])
 {
-	const struct in6_addr *v6 = &((const struct sockaddr_in6 *)address)->sin6_addr;
+	const struct in6_addr *v6;
 
 	memset(key, 0, 17);
 	key[0] = KIND_OTHER;
 	if (!address)
 		return;
+	v6 = &((const struct sockaddr_in6 *)address)->sin6_addr;
 	if (address->sa_family == AF_INET) {
 		key[0] = KIND_V4;
 		memcpy(key + 1, &((const struct sockaddr_in *)address)->sin_addr, 4);
