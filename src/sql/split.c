@@ -556,13 +556,20 @@ static bool is_operand(const struct splitter *splitter, struct range key)
 		is(splitter, key.first + 1, "(") && behind_bracket(splitter, key.first + 1, key.end) == key.end);
 }
 
+/* Whether a bracket is of a call or a list, as in abs(x) and y IN (x). */
+static bool is_of_call(const struct splitter *splitter, struct range range, size_t at)
+{
+	return is(splitter, at, "(") && at > range.first && token_at(&splitter->tokens, at - 1)->kind == TOKEN_NAME &&
+	       (!is_keyword(splitter, at - 1) || is(splitter, at - 1, "IN"));
+}
+
 /* Puts a key that begins here, in an expression. Returns the number of its tokens. */
 static size_t put_key(const struct splitter *splitter, struct range range, size_t at)
 {
 	size_t best = 0, which = 0, end = range.end;
 
 	for (size_t i = 0; i < splitter->n_keys; i++)
-		if (is_same(splitter, splitter->keys[i], at, end) &&
+		if (is_same(splitter, splitter->keys[i], at, end) && !is_of_call(splitter, range, at) &&
 		    splitter->keys[i].end - splitter->keys[i].first > best &&
 		    (is_operand(splitter, splitter->keys[i]) ||
 		     is_alone(splitter, range, at, at + splitter->keys[i].end - splitter->keys[i].first))) {
