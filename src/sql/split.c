@@ -547,9 +547,12 @@ static bool is_alone(const struct splitter *splitter, struct range range, size_t
 	       (end == range.end || is_any(splitter, end, behind, N_ELEMENTS(behind)));
 }
 
-/* Whether operators beside it cannot part it: one token, or one call. */
+/* Whether operators beside it cannot part it: one token, or one call. CAST('7' AS TEXT) = 7 holds; of its answer it does not. */
 static bool is_operand(const struct splitter *splitter, struct range key)
 {
+	for (size_t i = key.first; i < key.end; i++)
+		if (is(splitter, i, "CAST"))
+			return false;
 	return key.end == key.first + 1 || (key.end == key.first + 3 && is(splitter, key.first + 1, ".")) ||
 	       (is(splitter, key.first, "(") && behind_bracket(splitter, key.first, key.end) == key.end) ||
 	       (token_at(&splitter->tokens, key.first)->kind == TOKEN_NAME && !is_keyword(splitter, key.first) &&

@@ -236,6 +236,7 @@ static void what_is_not_understood_is_not_split(void **state)
 		"SELECT 2 * x + y, count(*) FROM t GROUP BY x + y",
 		"SELECT x + y > 3, count(*) FROM t GROUP BY x + y",
 		"SELECT abs(x), count(*) FROM t GROUP BY (x)",
+		"SELECT CAST(x AS TEXT) = count(*) FROM t GROUP BY CAST(x AS TEXT)",
 		"SELECT 3 IN (x), count(*) FROM t GROUP BY (x)",
 		"SELECT x, count(*) FROM t GROUP BY 1.5",
 		"SELECT 2, count(*) FROM t GROUP BY 1",
