@@ -261,6 +261,9 @@ static void sketch_finish(sqlite3_context *context)
 
 /* ---- Sketches as text, to be put together elsewhere ---- */
 
+/* Of all values: a double holds each rank. */
+#define MAX_COUNT (UINT64_C(1) << 53)
+
 enum { MAX_BUCKET = 35820 }; /* of 1e308, and a few more; a double holds their values */
 
 static void put_buckets(sqlite3_str *to, const struct buckets *buckets, char sign)
@@ -339,7 +342,7 @@ static int add_text(struct sketch *sketch, const char *text)
 	if (strncmp(text, "z ", 2) != 0)
 		return -EBADMSG;
 	text++;
-	r = read_count(&text, INT64_MAX / 2 - sketch->n, &count);
+	r = read_count(&text, MAX_COUNT - sketch->n, &count);
 	if (r < 0)
 		return r;
 	sketch->n_zero += count;
@@ -354,7 +357,7 @@ static int add_text(struct sketch *sketch, const char *text)
 		if (end == text + 2 || bucket < -MAX_BUCKET || bucket > MAX_BUCKET)
 			return -EBADMSG;
 		text = end;
-		r = read_count(&text, INT64_MAX / 2 - sketch->n, &count);
+		r = read_count(&text, MAX_COUNT - sketch->n, &count);
 		if (r == 0)
 			r = add_bucket(sketch, sign, (int)bucket, count);
 	}
