@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* import_list.c - see import_list.h. One file at a time is in memory. */
+/* import_list.c - see import_list.h. One file at a time is in memory, and of other formats in a folder the beginning. */
 #include "src/cli/import_list.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/util.h"
+
+enum { LOOKED_AT = 1 << 16 };
 
 static int add_path(struct import_list *list, char *owned)
 {
@@ -79,6 +82,22 @@ static int read_next(struct import_list *list)
 	return input_read(list->current, &list->input);
 }
 
+/* A file of a folder: 1: of the format; 0: of another one, such as a checkpoint of many gigabytes. */
+static int is_wanted(const struct import_list *list)
+{
+	CLEANUP(closep) int fd = open(list->current, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	CLEANUP(freep) uint8_t *bytes = malloc(LOOKED_AT);
+	size_t n_bytes;
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	if (!bytes)
+		return -ENOMEM;
+	r = pread_all(fd, bytes, LOOKED_AT, 0, &n_bytes);
+	return r < 0 ? r : list->importer->recognise(bytes, n_bytes);
+}
+
 int import_list_next(void *data, struct import_input *ret)
 {
 	struct import_list *list = data;
@@ -86,13 +105,15 @@ int import_list_next(void *data, struct import_input *ret)
 
 	while (list->next < list->n) {
 		list->current = list->paths[list->next++];
-		r = read_next(list);
-		if (r < 0)
-			return r;
-		if (list->is_folder && !list->importer->recognise(list->input.bytes, list->input.n_bytes)) {
+		r = list->is_folder ? is_wanted(list) : 1;
+		if (r == 0) {
 			list->n_other++;
 			continue;
 		}
+		if (r > 0)
+			r = read_next(list);
+		if (r < 0)
+			return r;
 		*ret = (struct import_input){ .name = list->current,
 					      .bytes = list->input.bytes,
 					      .n_bytes = list->input.n_bytes,

@@ -96,22 +96,40 @@ static const struct argp argp = {
 	.help_filter = list_formats,
 };
 
-/* "out.folded" becomes "out.db", and the folder "dumps/" "dumps.db". */
+/* Whether the last part is "." or "..". */
+static bool is_dots(const char *path, size_t n)
+{
+	size_t n_dots = 0;
+
+	while (n_dots < n && path[n - 1 - n_dots] == '.')
+		n_dots++;
+	return n_dots > 0 && n_dots < 3 && (n_dots == n || path[n - 1 - n_dots] == '/');
+}
+
+/* "out.folded" becomes "out.db", and the folder "dumps/" "dumps.db". "." has no name. */
 static char *default_out(const char *path)
 {
 	size_t n = strlen(path);
 	char *out;
 
-	if (strcmp(path, "-") == 0)
-		return strdup("imported.db");
 	while (n > 1 && path[n - 1] == '/')
 		n--;
+	if (strcmp(path, "-") == 0 || n == 0 || path[n - 1] == '/' || is_dots(path, n))
+		return strdup("imported.db");
 	if (path[n] == '/')
 		return asprintf(&out, "%.*s.db", (int)n, path) < 0 ? NULL : out;
 	return asprintf(&out, "%.*s.db", (int)path_stem_bytes(path), path) < 0 ? NULL : out;
 }
 
 /* ---- Errors ---- */
+
+static int fail_size(const char *path)
+{
+	return cli_fail(EXIT_BAD_DATA,
+			"%s has more than %" PRIu64 " MiB, the most that is read with this machine's memory: export a "
+			"part of it with the profiler that made it",
+			strcmp(path, "-") == 0 ? "stdin" : path, input_most() >> 20);
+}
 
 static int fail_read(const struct options *options, int error, const struct import_result *result)
 {
@@ -120,6 +138,8 @@ static int fail_read(const struct options *options, int error, const struct impo
 	switch (error) {
 	case -ECANCELED:
 		return cli_fail(EXIT_FAILED, "interrupted; no file was created");
+	case -E2BIG:
+		return fail_size(path);
 	case -ENODATA:
 		if (options->files.n_other > 0 && options->files.n_other == options->files.n)
 			return cli_fail(EXIT_BAD_DATA,
@@ -276,17 +296,12 @@ static int import_to(struct options *options)
 static int import_one(struct options *options)
 {
 	struct input *input = &options->files.input;
-	bool is_stdin = strcmp(options->path, "-") == 0;
 	int r = input_read(options->path, input);
 
 	if (r == -ENODEV)
 		return cli_fail(EXIT_NO_INPUT, "%s is a device: name a file, or - for stdin", options->path);
 	if (r == -E2BIG)
-		return cli_fail(EXIT_BAD_DATA,
-				"%s has more than %" PRIu64
-				" MiB, the most that is read with this machine's memory: export a "
-				"part of it with the profiler that made it",
-				is_stdin ? "stdin" : options->path, input_most() >> 20);
+		return fail_size(options->path);
 	if (r < 0)
 		return cli_fail(cli_status(r), "%s cannot be read: %s", options->path, strerror(-r));
 	if (input->n_bytes == 0)

@@ -185,6 +185,14 @@ class Flight(unittest.TestCase):
         self.assertLess(os.path.getsize("dumps/nccl_trace_rank_0"), 200000)
         self.assertIn("its lists and texts are too often parts of each other", probing("import", "dumps", check=t.BAD_DATA).stderr)
 
+    def test_a_folder_with_a_large_file(self):
+        """Of a file that is no dump the beginning is read; the folder may be the current one."""
+        self.write(0, steps(1))
+        with open("dumps/model.pt", "wb") as file:
+            file.truncate(1 << 42)
+        os.chdir("dumps")
+        self.assertIn("wrote imported.db", probing("import", ".", check=t.OK).stderr)
+
     def test_types_are_json(self):
         self.write(0, [flight.entry(0, "nccl:all_reduce", 1, dtype='Fl"o\\a\nt')])
         self.imported("dumps")
