@@ -19,17 +19,17 @@
 
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
-/* Of each rank the dump with the newest operation. */
+/* Of each rank the dump with the newest operation. ?3: 0: each rank has one. */
 #define NEWEST                                                                                                         \
-	"(rank, dump) IN (SELECT rank, dump FROM (SELECT rank, dump, max(created) AS newest FROM comm_flight WHERE "   \
-	"rank >= 0 GROUP BY rank))"
+	"(?3 = 0 OR (rank, dump) IN (SELECT rank, dump FROM (SELECT rank, dump, max(created) AS newest FROM"           \
+	" comm_flight WHERE rank >= 0 GROUP BY rank)))"
 
 /* Collectives of a group, ?1, by rank: of one launch several operations may have one number. */
 #define OWN                                                                                                                 \
 	"(SELECT rank, seq, group_concat(op, ' + ') AS ops, group_concat(op || CASE WHEN op IN ('all_reduce', 'broadcast'," \
 	" 'reduce') THEN ' ' || coalesce(bytes, '') ELSE '' END, ' + ') AS key, min(is_ended) AS is_ended,"                 \
 	" max(CASE WHEN is_ended THEN NULL ELSE state END) AS state, min(record) AS record, func, file, line"               \
-	" FROM (SELECT * FROM comm_flight WHERE \"group\" = ?1 AND NOT is_message AND seq > 0 AND " NEWEST                  \
+	" FROM (SELECT * FROM comm_flight WHERE \"group\" = ?1 AND NOT is_message AND rank >= 0 AND seq > 0 AND " NEWEST    \
 	" ORDER BY record)"                                                                                                 \
 	" GROUP BY rank, seq)"
 #define LAST                                                                                                                         \
@@ -78,20 +78,23 @@ static int take_text(sqlite3_stmt *row, int column, char **ret)
 	return text && !*ret ? -ENOMEM : 0;
 }
 
-static int begin(sqlite3 *db, const char *sql, const char *group, sqlite3_stmt **ret)
+/* @group, @n_older: what a question about a group, which is not NULL, needs. */
+static int begin(sqlite3 *db, const char *sql, const char *group, int64_t n_older, sqlite3_stmt **ret)
 {
 	int code = sqlite3_prepare_v2(db, sql, -1, ret, NULL);
 
 	if (code == SQLITE_OK && group)
 		code = sqlite3_bind_text(*ret, 1, group, -1, SQLITE_STATIC);
+	if (code == SQLITE_OK && group)
+		code = sqlite3_bind_int64(*ret, 3, n_older);
 	return store_errno(db, code);
 }
 
 /* One row of numbers; NULL is 0. */
-static int read_numbers(sqlite3 *db, const char *sql, const char *group, int64_t *ret, int n)
+static int read_numbers(sqlite3 *db, const char *sql, const char *group, int64_t n_older, int64_t *ret, int n)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *row = NULL;
-	int code, r = begin(db, sql, group, &row);
+	int code, r = begin(db, sql, group, n_older, &row);
 
 	for (int i = 0; i < n; i++)
 		ret[i] = 0;
@@ -172,10 +175,10 @@ static int read_part(struct report_group *group, sqlite3_stmt *row)
 	return r;
 }
 
-static int read_parts(sqlite3 *db, struct report_group *group)
+static int read_parts(sqlite3 *db, struct report_group *group, int64_t n_older)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *row = NULL;
-	int code = SQLITE_OK, r = begin(db, parts_sql, group->name, &row);
+	int code = SQLITE_OK, r = begin(db, parts_sql, group->name, n_older, &row);
 
 	if (r >= 0)
 		r = store_errno(db, sqlite3_bind_int64(row, 2, group->seq));
@@ -231,14 +234,14 @@ static int add_missing(struct report_group *group, const char *members)
 
 /* ---- Groups ---- */
 
-static int judge(sqlite3 *db, struct report_group *group)
+static int judge(sqlite3 *db, struct report_group *group, int64_t n_older)
 {
 	enum { LOW, HIGH, OPEN, N };
 	int64_t spread[N], differs;
-	int r = read_numbers(db, spread_sql, group->name, spread, N);
+	int r = read_numbers(db, spread_sql, group->name, n_older, spread, N);
 
 	if (r >= 0)
-		r = read_numbers(db, differs_sql, group->name, &differs, 1);
+		r = read_numbers(db, differs_sql, group->name, n_older, &differs, 1);
 	if (r < 0)
 		return r;
 	group->state = GROUP_ENDED;
@@ -273,9 +276,9 @@ static int read_group(sqlite3 *db, sqlite3_stmt *row, struct report_collectives 
 	if (r >= 0)
 		r = take_text(row, 2, &members);
 	if (r >= 0)
-		r = judge(db, group);
+		r = judge(db, group, to->n_older);
 	if (r >= 0)
-		r = read_parts(db, group);
+		r = read_parts(db, group, to->n_older);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < group->n_parts; i++)
@@ -293,7 +296,7 @@ int collectives_summary(sqlite3 *db, struct report_collectives *ret)
 	*ret = (struct report_collectives){ 0 };
 	if (!has_tables(db))
 		return 0;
-	r = read_numbers(db, all_sql, NULL, all, N);
+	r = read_numbers(db, all_sql, NULL, 0, all, N);
 	if (r < 0)
 		return r;
 	ret->n_dumps = all[DUMPS_THERE];
@@ -303,7 +306,7 @@ int collectives_summary(sqlite3 *db, struct report_collectives *ret)
 	ret->n_open_messages = all[OPEN_MESSAGES];
 	if (ret->n_without_rank == ret->n_dumps)
 		return 1;
-	r = begin(db, groups_sql, NULL, &row);
+	r = begin(db, groups_sql, NULL, 0, &row);
 	while (r >= 0 && (code = sqlite3_step(row)) == SQLITE_ROW)
 		r = read_group(db, row, ret);
 	return r < 0 ? r : code != SQLITE_DONE ? store_errno(db, code) : 1;
