@@ -55,11 +55,11 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case OPTION_LIMIT:
 		options->rules.max_rows = (uint64_t)cli_parse_number(state, argument, "--limit", 1, 1e15);
 		return 0;
-	case OPTION_EXACT:
-		options->is_exact = true;
-		return 0;
 	case OPTION_MEMORY:
 		options->rules.max_memory = cli_parse_bytes(state, argument, "--memory", MIN_MEMORY, MAX_MEMORY);
+		return 0;
+	case OPTION_EXACT:
+		options->is_exact = true;
 		return 0;
 	case OPTION_EACH:
 		options->each = true;
@@ -135,8 +135,8 @@ static int read_here(const struct cluster_options *options, struct cluster *clus
 
 static int read_hosts(const struct cluster_options *options, struct cluster *cluster)
 {
-	char memory[40];
 	const char *words[] = { "query", NULL, NULL, NULL };
+	char memory[40];
 	size_t n = 1;
 
 	if (of(options)->each)
@@ -158,34 +158,20 @@ static int split_statement(struct cluster_options *cluster)
 	r = sql_split(cluster->sql, options->is_exact, &options->split);
 	if (r < 0)
 		return cli_fail(EXIT_FAILED, "not enough memory");
-	if (!options->split.part && !options->split.reason[0])
+	if (!options->split.part)
 		return EXIT_OK;
-	if (!options->split.part) {
-		cli_say("probing: all rows of its tables are transferred, since the statement cannot be split: %s\n",
-			options->split.reason);
-		return EXIT_OK;
-	}
-	if (options->split.is_approximate)
-		cli_say("probing: percentiles are within 1 %%; --exact computes them from all values\n");
 	cluster->sql = options->split.part;
 	options->each = true;
 	return EXIT_OK;
 }
 
 /* The readers of ranks inherit the limits of the process. */
-static int limit_memory(struct cluster_options *options)
+static int limit_and_split(struct cluster_options *options)
 {
 	uint64_t bytes = of(options)->rules.max_memory;
 	int r = bytes > 0 ? sql_limit_memory(bytes) : 0;
 
-	return r < 0 ? cli_fail(EXIT_FAILED, "memory cannot be limited: %s", strerror(-r)) : EXIT_OK;
-}
-
-static int check(struct cluster_options *options)
-{
-	int status = limit_memory(options);
-
-	return status == EXIT_OK ? split_statement(options) : status;
+	return r < 0 ? cli_fail(EXIT_FAILED, "memory cannot be limited: %s", strerror(-r)) : split_statement(options);
 }
 
 /* ---- What is missing, on stderr ---- */
@@ -278,6 +264,18 @@ static bool has_answer(const struct cluster *cluster)
 	return has;
 }
 
+/* Behind the answer: who wants one sentence about a failure takes the first. */
+static void say_how(const struct options *options)
+{
+	const struct sql_split *split = &options->split;
+
+	if (split->part && split->is_approximate)
+		cli_say("probing: percentiles are within 1 %%; --exact computes them from all values\n");
+	if (!split->part && split->reason && split->reason[0])
+		cli_say("probing: all rows of its tables are transferred, since the statement cannot be split: %s\n",
+			split->reason);
+}
+
 static int show(const struct cluster_options *options, struct cluster *cluster)
 {
 	const char *whole = of(options)->split.whole;
@@ -291,15 +289,18 @@ static int show(const struct cluster_options *options, struct cluster *cluster)
 		return cli_fail(status, "no rank has answered, for the reasons above");
 	if (whole && !has_answer(cluster))
 		return cli_fail(EXIT_BAD_DATA, "no rank can answer the statement, for the reasons above");
-	return ask(cluster, options->selection.n_pids == 0,
-		   whole               ? whole
-		   : of(options)->each ? "SELECT * FROM answer"
-				       : options->sql,
-		   &of(options)->rules);
+	status = ask(cluster, options->selection.n_pids == 0,
+		     whole               ? whole
+		     : of(options)->each ? "SELECT * FROM answer"
+					 : options->sql,
+		     &of(options)->rules);
+	if (status == EXIT_OK)
+		say_how(of(options));
+	return status;
 }
 
 static const struct cluster_question question = {
-	.argp = &argp, .has_tables = true, .check = check, .here = read_here, .hosts = read_hosts, .show = show
+	.argp = &argp, .has_tables = true, .check = limit_and_split, .here = read_here, .hosts = read_hosts, .show = show
 };
 
 static int run_cluster_query(int argc, char **argv)

@@ -518,6 +518,8 @@ class Ranks(t.Case):
         self.assertEqual([0, 1, 2], [row["rank"] for row in each])
         self.assertEqual(400, self.ask("/apis/ranks/query", "POST", "").status)
         self.assertEqual(400, self.ask("/apis/ranks/query", "POST", "DELETE FROM memory_usage").status)
+        wrong = self.ask("/apis/ranks/query", "POST", "SELECT max(nosuch) FROM memory_usage a JOIN memory_usage b USING (rank)")
+        self.assertRegex(wrong.error, "no such column: nosuch")
         much = self.ask("/apis/ranks/query", "POST", "SELECT length(zeroblob(500000000) || 'x')")
         self.assertEqual((400, "the query needs more memory than the 384 MiB that it may take (--memory)"), (much.status, much.error))
         self.assertEqual({"probing_cluster", "classes", "hosts"}, set(self.ask("/apis/backtrace").json) - {"version"})
