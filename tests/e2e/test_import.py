@@ -464,7 +464,7 @@ class Files(Import):
             file.write("hello\nworld\n")
         self.assertSentence(probing("import", "text.txt", check=t.BAD_DATA).stderr, "unrecognised format")
         self.assertSentence(probing("import", "none.txt", check=t.NO_INPUT).stderr, "none.txt")
-        self.assertSentence(probing("import", ".", check=t.NO_INPUT).stderr, "directory")
+        self.assertSentence(probing("import", ".", check=t.BAD_DATA).stderr, "no file of the format flight")  # the one of folders
         self.assertSentence(probing("import", "/dev/zero", check=t.NO_INPUT).stderr, "/dev/zero")
         probing("import", "text.txt", "--from", "nonsense", check=t.USAGE)
         self.assertEqual(["text.txt"], os.listdir("."))
