@@ -34,9 +34,10 @@ CASES = {
     "json: output with indentation": Case(
         "import json\ndata = [{'name': str(i), 'values': [i, i / 3]} for i in range(50)]",
         "json.dumps(data)", "json.dumps(data, indent=1)", "_iterencode"),
-    "re: more patterns than its cache has": Case(
-        "import re\nwords = ['%d[ab]+c?' % i for i in range(600)]",
-        "for word in words[:300]: re.match(word, '17abc')", "for word in words[::2] + words: re.match(word, '17abc')", "_compile"),
+    "datetime: strptime for ISO dates": Case(
+        "import datetime\ntexts = ['2026-11-%02d' % day for day in range(1, 29)]",
+        "[datetime.datetime.fromisoformat(text) for text in texts * 5]",
+        "[datetime.datetime.fromisoformat(text) for text in texts * 4] + [datetime.datetime.strptime(text, '%Y-%m-%d') for text in texts]", "_strptime"),
     "jinja2: an environment for each page": Case(
         "import jinja2\nsource = '{% for x in xs %}<b>{{ x }}</b>{% endfor %}'\nkept = jinja2.Environment().from_string(source)",
         "kept.render(xs=range(30))", "jinja2.Environment().from_string(source).render(xs=range(30))", "from_string"),

@@ -41,7 +41,11 @@ static const char *value_of(const char *line, const char *field)
 {
 	const size_t n = strlen(field);
 
-	return strncmp(line, field, n) == 0 ? line + n + strspn(line + n, " ") : NULL;
+	if (strncmp(line, field, n) != 0)
+		return NULL;
+	for (line += n; *line == ' '; line++)
+		;
+	return line;
 }
 
 /* Rank of the found package, 0 is best; APT_MAX_CANDIDATES: none found. */

@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -93,7 +92,8 @@ static void mistakes_have_a_place_and_say_what_is_allowed(void **state)
 static void names_are_bounded(void **state)
 {
 	char text[PROBES_MAX_NAME + 64] = "functions: [", why[PROBES_WHY_BYTES];
-	char *many = calloc(1, 16 * PROBES_MAX_NAMES), *to = many;
+	char many[16 * PROBES_MAX_NAMES];
+	size_t n;
 	struct probes probes;
 
 	(void)state;
@@ -103,12 +103,11 @@ static void names_are_bounded(void **state)
 	probes_done(&probes);
 	strcpy(text + 12 + PROBES_MAX_NAME, "f]");
 	assert_int_equal(probes_parse(text, strlen(text), why, &probes), -EINVAL);
-	to += sprintf(to, "functions:\n");
+	n = (size_t)snprintf(many, sizeof many, "functions:\n");
 	for (int i = 0; i <= PROBES_MAX_NAMES; i++)
-		to += sprintf(to, "- f%d\n", i);
+		n += (size_t)snprintf(many + n, sizeof many - n, "- f%d\n", i);
 	assert_int_equal(probes_parse(many, strlen(many), why, &probes), -EINVAL);
 	assert_string_equal(why, "258:3: more than 256 names");
-	free(many);
 }
 
 int main(void)
