@@ -342,8 +342,8 @@ int cluster_print(const struct cluster *cluster, const struct tree_options *opti
 		  FILE *out);
 
 /*
- * cluster_put_collectives - say for each process group who has not come to the collective that others wait in; nothing if
- * nobody waits. @job: NULL: of all jobs. -ENOMEM.
+ * cluster_put_collectives - print for each process group the ranks that have not called the collective in which others
+ * wait; nothing if none waits. @job: NULL: of all jobs. -ENOMEM.
  */
 int cluster_put_collectives(const struct cluster *cluster, const char *job, FILE *out);
 

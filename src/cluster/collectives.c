@@ -2,18 +2,18 @@
 /*
  * collectives.c - the last collective that each rank has called in each process group, by the rows of comm_started.
  *
- * All ranks of a group call its collectives in the same order, and rows number them. So where some ranks are in one that
- * others have not come to, these are the ones that all wait for.
+ * All ranks of a group call its collectives in the same order, and rows number them. So where some ranks are in a
+ * collective that other ranks have not called, the group waits for these others.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
-#include "base/text.h"
 #include "base/util.h"
 #include "src/cluster/private.h"
 #include "src/cluster/values.h"
+#include "src/columns/columns.h"
 
 const char cluster_collectives_sql[] =
 	"SELECT \"group\", op, max(seq), call NOT IN (SELECT call FROM comm_metrics) FROM comm_started"
@@ -128,14 +128,6 @@ static bool is_alike(const struct cluster_collective *one, const struct cluster_
 	return one->seq == other->seq && one->is_open == other->is_open && strcmp(one->op, other->op) == 0;
 }
 
-static void put_text(FILE *out, const char *text)
-{
-	int32_t c;
-
-	while ((c = text_next_shown(&text)) != 0)
-		text_put(out, c);
-}
-
 static int put_alike(const struct cluster *cluster, const struct last *lasts, size_t n, FILE *out)
 {
 	CLEANUP(freep) uint32_t *indices = calloc(n, sizeof *indices);
@@ -152,12 +144,12 @@ static int put_alike(const struct cluster *cluster, const struct last *lasts, si
 	fputs(ranks, out);
 	fprintf(out, ": %s number %jd, ", lasts->collective->is_open ? "in" : "after",
 		(intmax_t)lasts->collective->seq);
-	put_text(out, lasts->collective->op);
+	cell_put_all(out, lasts->collective->op);
 	fputs("\n", out);
 	return 0;
 }
 
-/* Only a group in which some rank waits, and another one has not come there. */
+/* Only of a group in which a rank waits in a collective that another rank has not called. */
 static int put_group(const struct cluster *cluster, const struct last *lasts, size_t n, FILE *out)
 {
 	bool waits = false;
@@ -169,7 +161,7 @@ static int put_group(const struct cluster *cluster, const struct last *lasts, si
 	if (!waits)
 		return 0;
 	fputs("group ", out);
-	put_text(out, lasts->collective->group);
+	cell_put_all(out, lasts->collective->group);
 	fprintf(out, ": not all ranks have come to collective number %jd\n", (intmax_t)lasts->collective->seq + 1);
 	for (size_t i = 0; i < n && r >= 0; i = end) {
 		for (end = i + 1; end < n && is_alike(lasts[i].collective, lasts[end].collective);)

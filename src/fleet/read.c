@@ -362,8 +362,6 @@ int fleet_read(struct fleet *fleet, const struct fleet_selection *selection, str
 		r = fleet_fetch_threads(fleet, &answers);
 	if (r == 0)
 		r = fleet_fetch_stacks(fleet, &answers);
-	if (r == 0)
-		r = fleet_fetch_functions(fleet, &answers);
 	if (r == 0 && fleet->place.is_partial)
 		r = fleet_note_missing(fleet);
 	if (r == 0)

@@ -91,11 +91,7 @@ static int fetch(struct fleet_live *live, double window_s, uint64_t *ret_newest_
 	selection.until = (double)(*ret_newest_ms + 1) / 1000;
 	selection.since = selection.until - window_s;
 	r = fleet_fetch_samples(live->fleet, &selection, &live->answers);
-	if (r == 0)
-		r = fleet_fetch_stacks(live->fleet, &live->answers);
-	if (r == 0)
-		r = fleet_fetch_functions(live->fleet, &live->answers);
-	return r;
+	return r < 0 ? r : fleet_fetch_stacks(live->fleet, &live->answers);
 }
 
 /* Of sums, which come by run. */

@@ -270,7 +270,7 @@ static int check_fetched(struct fleet *fleet, const char *what, size_t n_wanted,
 		n_wanted - n_found, n_wanted, what, fleet->place.base);
 }
 
-int fleet_fetch_stacks(struct fleet *fleet, struct fleet_answers *answers)
+static int fetch_stacks(struct fleet *fleet, struct fleet_answers *answers)
 {
 	CLEANUP(freep) uint64_t *ids = NULL;
 	size_t n = 0, allocated = 0, before = answers->n_stacks;
@@ -284,7 +284,7 @@ int fleet_fetch_stacks(struct fleet *fleet, struct fleet_answers *answers)
 	return r < 0 ? r : check_fetched(fleet, "stacks", n, answers->n_stacks - before);
 }
 
-int fleet_fetch_functions(struct fleet *fleet, struct fleet_answers *answers)
+static int fetch_functions(struct fleet *fleet, struct fleet_answers *answers)
 {
 	CLEANUP(freep) uint64_t *ids = NULL;
 	size_t n = 0, allocated = 0, before = answers->n_functions;
@@ -299,6 +299,13 @@ int fleet_fetch_functions(struct fleet *fleet, struct fleet_answers *answers)
 			" any(build_id), any(line) FROM functions WHERE function IN ",
 			" GROUP BY function", ids, n, answers, take_functions);
 	return r < 0 ? r : check_fetched(fleet, "functions", n, answers->n_functions - before);
+}
+
+int fleet_fetch_stacks(struct fleet *fleet, struct fleet_answers *answers)
+{
+	int r = fetch_stacks(fleet, answers);
+
+	return r < 0 ? r : fetch_functions(fleet, answers);
 }
 
 /* ---- Missing shards ---- */

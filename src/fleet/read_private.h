@@ -113,8 +113,8 @@ int fleet_fetch_sums(struct fleet *fleet, const struct fleet_selection *selectio
 /* The same by rank, run and stack, in this order. */
 int fleet_fetch_rank_sums(struct fleet *fleet, const struct fleet_selection *selection, struct fleet_answers *answers);
 int fleet_fetch_threads(struct fleet *fleet, struct fleet_answers *answers);
+/* fleet_fetch_stacks - stacks of the sums that the answers lack, and their functions. */
 int fleet_fetch_stacks(struct fleet *fleet, struct fleet_answers *answers);
-int fleet_fetch_functions(struct fleet *fleet, struct fleet_answers *answers);
 
 /* fleet_note_missing - find the shards that do not answer. */
 int fleet_note_missing(struct fleet *fleet);

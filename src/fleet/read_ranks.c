@@ -161,8 +161,6 @@ int fleet_read_ranks(struct fleet *fleet, const struct fleet_selection *selectio
 		r = fleet_fetch_threads(fleet, &answers);
 	if (r == 0)
 		r = fleet_fetch_stacks(fleet, &answers);
-	if (r == 0)
-		r = fleet_fetch_functions(fleet, &answers);
 	if (r == 0 && fleet->place.is_partial)
 		r = fleet_note_missing(fleet);
 	return r < 0 ? r : visit_all(&visiting);

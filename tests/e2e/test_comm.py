@@ -167,7 +167,7 @@ class Gloo(CommCase):
                                                                      "AND func = 'train'"))
 
     def test_what_hangs(self):
-        """An operation whose end nobody has seen is in comm_started alone; and of all ranks, who has not come to it."""
+        """An operation that has not ended is in comm_started alone; and the answer for all ranks names those that have not called it."""
         with self.folder() as folder:
             with socket.socket() as free:
                 free.bind(("127.0.0.1", 0))
