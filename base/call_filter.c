@@ -93,6 +93,8 @@ static void add_own_machine(struct program *program)
 	add_return(program, CALL_KILLS);
 }
 
+static unsigned n_installed;
+
 int call_filter_install(const struct call_table *tables, size_t n_tables, enum call_verdict otherwise, bool all_threads)
 {
 	struct program program = { .n = 0 };
@@ -108,5 +110,12 @@ int call_filter_install(const struct call_table *tables, size_t n_tables, enum c
 		return -E2BIG;
 	wanted.len = program.n;
 	r = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, all_threads ? SECCOMP_FILTER_FLAG_TSYNC : 0, &wanted);
+	if (r == 0)
+		__atomic_add_fetch(&n_installed, 1, __ATOMIC_RELAXED);
 	return r < 0 ? -errno : r > 0 ? -EBUSY : 0;
+}
+
+unsigned call_filter_count(void)
+{
+	return __atomic_load_n(&n_installed, __ATOMIC_RELAXED);
 }

@@ -79,4 +79,7 @@ extern const struct call_table calls_basic; /* allows no opening, no starting of
 int call_filter_install(const struct call_table *tables, size_t n_tables, enum call_verdict otherwise,
 			bool all_threads);
 
+/* call_filter_count - the number of filters that this process has installed itself. */
+unsigned call_filter_count(void);
+
 #endif

@@ -21,9 +21,9 @@ struct confinement {
 };
 
 /*
- * confined_start - fork a process without capabilities, with no file but /dev/null and one end of a socket, without a
- * way to gain rights, and with all signals blocked.
- * Call it before there are threads: locks of other threads are never released there.
+ * confined_start - fork a process without capabilities, and without a way to gain rights. It has no file but
+ * /dev/null and one end of a socket, and all signals are blocked. Call it before there are threads: locks of other
+ * threads are never released there.
  * @ret_socket: the other end; closed by the caller, which makes the process end.
  * Errors: of socketpair(2) and fork(2).
  */

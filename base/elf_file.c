@@ -363,20 +363,6 @@ bool elf_file_segment(const struct elf_file *file, size_t n, struct elf_segment 
 	return true;
 }
 
-int elf_file_address(const struct elf_file *file, uint64_t file_offset, uint64_t *ret)
-{
-	for (size_t i = 0; i < file->n_segments; i++) {
-		const struct elf_segment *segment = &file->segments[i];
-		uint64_t into = file_offset - segment->file_offset;
-
-		if (file_offset >= segment->file_offset && into < segment->n_file_bytes) {
-			*ret = segment->address + into;
-			return 0;
-		}
-	}
-	return -ENOENT;
-}
-
 int elf_file_tail(const struct elf_file *file, uint64_t address, const uint8_t **ret, size_t *ret_bytes)
 {
 	for (size_t i = 0; i < file->n_segments; i++) {

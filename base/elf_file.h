@@ -54,12 +54,6 @@ bool elf_file_is_cut(const struct elf_file *file);
 unsigned elf_file_machine(const struct elf_file *file); /* e_machine */
 
 /*
- * elf_file_address - the address at which a byte of the file is loaded.
- * Errors: -ENOENT no loadable segment contains that file offset.
- */
-int elf_file_address(const struct elf_file *file, uint64_t file_offset, uint64_t *ret);
-
-/*
  * elf_file_function - the function (FDE) that contains an address.
  * Found through the sorted table of .eh_frame_hdr; works on stripped files.
  * @ret_start, @ret_end: [start, end) of its code.

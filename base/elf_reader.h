@@ -2,8 +2,8 @@
 /* elf_reader.h - the interface to another process that parses ELF files.
  *
  * A recorder has privileges, and a file may be crafted to attack its parser. So a process without privilege parses it
- * and answers with numbers. elf_file.c uses this interface for files opened through one, and trusts the answers
- * as little as the file.
+ * and answers with numbers. For files opened through one, elf_file.c uses this interface, and trusts the answers as
+ * little as the file.
  */
 #ifndef PROBING_BASE_ELF_READER_H
 #define PROBING_BASE_ELF_READER_H

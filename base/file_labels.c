@@ -60,11 +60,6 @@ static size_t shared_components(const struct entry *a, const struct entry *b)
 	return n;
 }
 
-size_t file_labels_shared(const char *a, const char *b)
-{
-	return shared_components(&(struct entry){ a, strlen(a), 0 }, &(struct entry){ b, strlen(b), 0 });
-}
-
 /* Start of the last n components. */
 static const char *last_components(const struct entry *entry, size_t n)
 {

@@ -6,7 +6,7 @@
  *   /home/anna/train.py                                         train.py
  *
  * A label consists of whole components. If the last one is not unique, a file of a Python library gets its path below
- * the folder in which imports begin (site-packages, dist-packages, lib/python3.11). __init__.py and __main__.py always
+ * the root of imports (site-packages, dist-packages, lib/python3.11). Labels of __init__.py and __main__.py always
  * include their folder, which names the package.
  */
 #ifndef PROBING_BASE_FILE_LABELS_H
@@ -20,8 +20,5 @@
  * Errors: -ENOMEM.
  */
 int file_labels_find(const char *const *paths, size_t n, const char **ret);
-
-/* Number of components that the ends of two paths share. Public for its test: labels are as long as this says. */
-size_t file_labels_shared(const char *a, const char *b);
 
 #endif

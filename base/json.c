@@ -9,7 +9,6 @@
 #include "base/json.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -245,9 +244,15 @@ void to_json_bytes(struct json *json, const char *bytes, size_t n)
 
 void to_json_integer(struct json *json, int64_t value)
 {
-	char digits[24];
+	char digits[24], *const end = digits + sizeof digits, *at = end;
+	uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
 
-	put_value(json, digits, (size_t)snprintf(digits, sizeof digits, "%" PRId64, value));
+	do
+		*--at = (char)('0' + rest % 10);
+	while ((rest /= 10) > 0);
+	if (value < 0)
+		*--at = '-';
+	put_value(json, at, (size_t)(end - at));
 }
 
 /* NaN and infinity become null: a change from nothing has no size. */

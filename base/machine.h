@@ -6,7 +6,7 @@
  * machine_<name>.c with tables. Other code depends on the processor only if
  * its header says so. The default is the machine that the compiler targets;
  * -DPROBING_MACHINE_X86_64 or -DPROBING_MACHINE_AARCH64 selects another, so
- * that tests can unwind its stacks anywhere. See docs/contributing/adding-a-machine.md.
+ * that tests can unwind its stacks anywhere. See docs/extending.md.
  *
  * A machine_<name>.h defines:
  *   MACHINE_ELF              e_machine of its ELF files
@@ -49,7 +49,7 @@
 #elif defined(PROBING_MACHINE_AARCH64)
 #include "base/machine_aarch64.h"
 #else
-#error "this processor has no machine_<name>.h; see docs/contributing/adding-a-machine.md"
+#error "this processor has no machine_<name>.h; see docs/extending.md"
 #endif
 
 /* Every address of a program is below it. */

@@ -207,8 +207,10 @@ int file_mapping_adopt(void *bytes, size_t n_bytes, struct file_mapping **ret)
 	return add(bytes, n_bytes, false, ret);
 }
 
+/* The entry goes first: once the pages are unmapped, another thread may map a file at their address. */
 void file_mapping_free(struct file_mapping *mapping)
 {
+	bool is_own;
 	void *bytes;
 	size_t n_bytes;
 
@@ -216,11 +218,12 @@ void file_mapping_free(struct file_mapping *mapping)
 		return;
 	bytes = (void *)atomic_load(&mapping->start);
 	n_bytes = mapping->n_file_bytes;
-	if (mapping->is_own)
-		munmap(bytes, n_bytes);
+	is_own = mapping->is_own;
 	pthread_mutex_lock(&lock);
 	set(mapping, 0, 0);
 	pthread_mutex_unlock(&lock);
+	if (is_own)
+		munmap(bytes, n_bytes);
 }
 
 void file_mapping_freep(struct file_mapping **mapping)

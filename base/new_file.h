@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* new_file.h - a file that appears only when it is complete.
  *
- * It is created in the same folder, under an unpredictable name or without one, and renamed at the end, all relative to
- * the folder's descriptor (place.h). Only its user may read a new file. A replaced file keeps its owner, if the caller
- * may give files away, and its permissions, unless the caller sets others.
+ * It is created in the same folder, under an unpredictable name or without one, and renamed at the end. All steps are
+ * relative to the folder's descriptor (place.h). Only its user may read a new file. A replaced file keeps its owner, if
+ * the caller may give files away, and its permissions, unless the caller sets others.
  */
 #ifndef PROBING_BASE_NEW_FILE_H
 #define PROBING_BASE_NEW_FILE_H

@@ -33,11 +33,11 @@ struct place {
 };
 
 /*
- * place_find - walk a path; opens nothing for writing, and creates nothing.
- * Follows a symbolic link if its owner is the caller, root, or the owner of the file behind it (of that file's folder,
- * if there is no file yet); also a link to a folder if its owner owns the folder that contains it. In a folder that
- * everybody may write to, it accepts only files of the caller, root and the folder's owner. This is stricter than the
- * kernel, whose sysctls for it may be off.
+ * place_find - walk a path; opens nothing for writing, and creates nothing. Follows a symbolic link if its owner is
+ * the caller, root, or the owner of the file behind it. If there is no file yet, the owner of its folder counts.
+ * Follows a link to a folder, too, if its owner owns the folder that contains it. In a folder that everybody may
+ * write to, it accepts only files of the caller, root and the folder's owner. This is stricter than the kernel,
+ * whose sysctls for it may be off.
  * @ret: ended with place_done(), also after a failed call.
  * Errors: -EISDIR a path that ends with a slash, "." or ".."; -PLACE_EOTHERS_LINK, -PLACE_EOTHERS_FILE; -ELOOP more
  * than 40 links; -ENOMEM; what openat(2) and fstatat(2) report.

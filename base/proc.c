@@ -11,12 +11,6 @@
 
 #include "base/util.h"
 
-static void closedirp(DIR **folder)
-{
-	if (*folder)
-		closedir(*folder);
-}
-
 int proc_tasks(pid_t pid, pid_t **ret, size_t *ret_n)
 {
 	CLEANUP(closedirp) DIR *folder = NULL;
@@ -209,6 +203,32 @@ const char *proc_status_value(const char *status, const char *key)
 			return line + n_key + 1;
 	}
 	return NULL;
+}
+
+int proc_status_own_pid(const char *status, pid_t *ret, unsigned *ret_n)
+{
+	const char *at = proc_status_value(status, "NSpid");
+	unsigned n = 0;
+	pid_t own = 0;
+
+	if (!at)
+		return -ENODATA;
+	while (*at == '\t') {
+		char *end;
+		unsigned long number = strtoul(at + 1, &end, 10);
+
+		if (end == at + 1 || number == 0 || number > INT32_MAX)
+			return -EBADMSG;
+		own = (pid_t)number;
+		n++;
+		at = end;
+	}
+	if (*at != '\n' || n == 0)
+		return -EBADMSG;
+	*ret = own;
+	if (ret_n)
+		*ret_n = n;
+	return 0;
 }
 
 bool proc_status_ids(const char *status, const char *key, unsigned ids[3])

@@ -94,6 +94,14 @@ int proc_call_read(pid_t pid, pid_t tid, struct proc_call *ret);
 /* Where the value of a "Key:\tvalue" line of a "status" file begins; NULL: no such line. */
 const char *proc_status_value(const char *status, const char *key);
 
+/*
+ * proc_status_own_pid - the number in the process' (or thread's) own PID namespace: the last one of "NSpid:\t4242\t17\n".
+ * @ret_n: in how many namespaces it has a number; NULL: not wanted.
+ * A thread's name cannot imitate the line, because the kernel escapes newlines in it.
+ * Errors: -ENODATA no such line; -EBADMSG. Source: proc_pid_status(5), Linux 4.1.
+ */
+int proc_status_own_pid(const char *status, pid_t *ret, unsigned *ret_n);
+
 /* Real, effective and saved id of a "Uid:" or "Gid:" line. */
 bool proc_status_ids(const char *status, const char *key, unsigned ids[3]);
 

@@ -44,8 +44,10 @@ struct python_layout {
 	int32_t code_span, code_name, code_file, code_lines, code_first_line, code_version;
 	int32_t code_size;     /* length of the bytecode, or the object that holds it */
 	int32_t name_identity; /* in a name: length and hash; PYTHON_ABSENT: code_version identifies it better */
-	/* The GIL: one word names the state that holds it, or each interpreter points to a GIL, with whether
-	 * it is taken (32 bits), its last holder, and maybe whether it is enabled (32 bits). */
+	/*
+	 * The GIL: one word names the state that holds it, or each interpreter points to a GIL. That one has whether it
+	 * is taken (32 bits), its last holder, and maybe whether it is enabled (32 bits).
+	 */
 	uint64_t gil_holder;     /* address; 0: by interpreter_gil */
 	int32_t interpreter_gil; /* PYTHON_ABSENT: not known either */
 	int32_t gil_span, gil_locked, gil_last_holder, gil_enabled;

@@ -34,8 +34,28 @@ struct cached_range {
 	_Alignas(8) uint8_t bytes[RANGE_MASK + 1 + BYTES_MASK + 1 + sizeof(uint64_t)];
 };
 
-/* Per-run data that exceeds the BPF stack. */
+struct known_thread {
+	uint64_t layout_id, lists;
+	uint64_t pthread;
+	uint64_t n_states;
+	struct python_state states[PYTHON_MAX_STATES];
+};
+
+/*
+ * Where a walk is. Not on the stack, whose values the verifier knows: it would check each step once for each way on which
+ * they differ.
+ */
+struct position {
+	struct known_thread thread;
+	uint64_t interpreter, state, address, root;
+	uint64_t tables; /* the process's page tables; 0: read through helpers instead */
+	uint32_t tid;    /* in the thread's own PID namespace */
+	uint32_t failed, ended, is_new;
+};
+
+/* Per-run data. */
 struct room {
+	struct position now;
 	struct python_record record;
 	struct python_entry entries[PYTHON_MAX_ENTRIES];
 	uint8_t bytes[BYTES_MASK + 1 + sizeof(uint64_t)];
@@ -45,21 +65,9 @@ struct room {
 
 _Static_assert((PYTHON_MAX_ENTRIES & ENTRIES_MASK) == 0 && PYTHON_MAX_RANGE <= (int)RANGE_MASK, "masks");
 
-struct known_thread {
-	uint64_t layout_id, lists;
-	uint64_t pthread;
-	uint64_t n_states;
-	struct python_state states[PYTHON_MAX_STATES];
-};
-
 struct walk {
 	struct room *room;
 	const struct python_layout *layout;
-	struct known_thread thread;
-	uint64_t interpreter, state, address, root;
-	uint32_t tid;                   /* in the thread's own PID namespace */
-	uint32_t failed, ended, is_new; /* not bool: the verifier would not know that it is 0 or 1 */
-	uint64_t tables;                /* the process's page tables; 0: read through helpers instead */
 };
 
 /* Reads the sampled process' memory. Less than 0: it cannot be read; the destination may have been written. */
@@ -177,7 +185,7 @@ static __always_inline uint64_t interpreter_word(struct walk *walk, uint64_t int
 	uint64_t value = 0;
 
 	if (read_memory(walk->room, &value, sizeof value, at(interpreter, field)) < 0)
-		walk->failed = 1;
+		walk->room->now.failed = 1;
 	return value;
 }
 
@@ -200,7 +208,7 @@ static __always_inline uint64_t first_interpreter(struct walk *walk)
 
 static __always_inline void note_list(struct walk *walk, uint64_t value)
 {
-	walk->thread.lists = (walk->thread.lists ^ value) * 0x9e3779b97f4a7c15;
+	walk->room->now.thread.lists = (walk->room->now.thread.lists ^ value) * 0x9e3779b97f4a7c15;
 }
 
 /* Note an interpreter's address, its first thread state and that state's thread, which usually is the sampled one. */
@@ -210,12 +218,12 @@ static long note_interpreter(uint32_t i, struct walk *walk)
 	const uint8_t *interpreter, *thread;
 	uint64_t head;
 
-	interpreter = read_range(walk->room, &walk->room->interpreter, at(walk->interpreter, layout->interpreter_start),
-				 layout->interpreter_span);
+	interpreter = read_range(walk->room, &walk->room->interpreter,
+				 at(walk->room->now.interpreter, layout->interpreter_start), layout->interpreter_span);
 	if (!interpreter)
 		return 1;
 	head = word_at(interpreter, layout->interpreter_threads - layout->interpreter_start);
-	note_list(walk, walk->interpreter);
+	note_list(walk, walk->room->now.interpreter);
 	note_list(walk, head);
 	if (head) {
 		thread = read_range(walk->room, &walk->room->thread, head, (uint32_t)layout->thread_span);
@@ -223,40 +231,40 @@ static long note_interpreter(uint32_t i, struct walk *walk)
 			return 1;
 		note_list(walk, word_at(thread, layout->thread_id));
 	}
-	walk->interpreter = word_at(interpreter, layout->interpreter_next - layout->interpreter_start);
-	walk->ended = walk->interpreter == 0;
-	return walk->ended;
+	walk->room->now.interpreter = word_at(interpreter, layout->interpreter_next - layout->interpreter_start);
+	walk->room->now.ended = walk->room->now.interpreter == 0;
+	return walk->room->now.ended;
 }
 
 /* Hash the interpreter and thread lists, to detect changes. False: they cannot be read. */
 static __always_inline bool note_lists(struct walk *walk)
 {
-	walk->ended = 0;
-	walk->thread.lists = 1;
-	walk->interpreter = first_interpreter(walk);
-	if (walk->interpreter == 0)
+	walk->room->now.ended = 0;
+	walk->room->now.thread.lists = 1;
+	walk->room->now.interpreter = first_interpreter(walk);
+	if (walk->room->now.interpreter == 0)
 		return false;
 	bpf_loop(MAX_INTERPRETERS, note_interpreter, walk, 0);
-	return walk->ended;
+	return walk->room->now.ended;
 }
 
 /* Whether a thread state's thread id belongs to the sampled thread. */
 static __always_inline bool is_ours(struct walk *walk, uint64_t id)
 {
-	return walk->layout->pthread_tid == PYTHON_ABSENT ? id == walk->tid : is_own_pthread(walk, id);
+	return walk->layout->pthread_tid == PYTHON_ABSENT ? id == walk->room->now.tid : is_own_pthread(walk, id);
 }
 
 static __always_inline void keep_state(struct walk *walk)
 {
-	uint64_t n = walk->thread.n_states;
+	uint64_t n = walk->room->now.thread.n_states;
 
 	if (n >= PYTHON_MAX_STATES) {
-		walk->failed = 1;
+		walk->room->now.failed = 1;
 		return;
 	}
-	walk->thread.states[n].state = walk->state;
-	walk->thread.states[n].interpreter = walk->interpreter;
-	walk->thread.n_states = n + 1;
+	walk->room->now.thread.states[n].state = walk->room->now.state;
+	walk->room->now.thread.states[n].interpreter = walk->room->now.interpreter;
+	walk->room->now.thread.n_states = n + 1;
 }
 
 /* Visit one thread state of any interpreter. */
@@ -265,39 +273,40 @@ static long search_thread(uint32_t i, struct walk *walk)
 	const struct python_layout *layout = walk->layout;
 	struct room *room = walk->room;
 
-	if (walk->state == 0) {
-		walk->interpreter = interpreter_word(walk, walk->interpreter, layout->interpreter_next);
-		if (walk->failed || walk->interpreter == 0) {
-			walk->ended = 1;
+	if (walk->room->now.state == 0) {
+		walk->room->now.interpreter = interpreter_word(walk, walk->room->now.interpreter,
+							       layout->interpreter_next);
+		if (walk->room->now.failed || walk->room->now.interpreter == 0) {
+			walk->room->now.ended = 1;
 			return 1;
 		}
-		walk->state = first_thread(walk, walk->interpreter);
-		return walk->failed != 0;
+		walk->room->now.state = first_thread(walk, walk->room->now.interpreter);
+		return walk->room->now.failed != 0;
 	}
-	if (read_bytes(room, layout->thread_span, walk->state) < 0 ||
-	    word(room, layout->thread_interpreter) != walk->interpreter) {
-		walk->failed = 1;
+	if (read_bytes(room, layout->thread_span, walk->room->now.state) < 0 ||
+	    word(room, layout->thread_interpreter) != walk->room->now.interpreter) {
+		walk->room->now.failed = 1;
 		return 1;
 	}
-	walk->address = word(room, layout->thread_next);
+	walk->room->now.address = word(room, layout->thread_next);
 	if (is_ours(walk, word(room, layout->thread_id))) {
-		walk->thread.pthread = word(room, layout->thread_id);
+		walk->room->now.thread.pthread = word(room, layout->thread_id);
 		keep_state(walk);
 	}
-	walk->state = walk->address;
-	return walk->failed != 0;
+	walk->room->now.state = walk->room->now.address;
+	return walk->room->now.failed != 0;
 }
 
 static __always_inline bool search_threads(struct walk *walk)
 {
-	walk->ended = 0;
-	walk->thread.n_states = 0;
-	walk->interpreter = first_interpreter(walk);
-	walk->state = walk->interpreter ? first_thread(walk, walk->interpreter) : 0;
-	if (walk->interpreter == 0 || walk->failed)
+	walk->room->now.ended = 0;
+	walk->room->now.thread.n_states = walk->room->now.thread.pthread = 0;
+	walk->room->now.interpreter = first_interpreter(walk);
+	walk->room->now.state = walk->room->now.interpreter ? first_thread(walk, walk->room->now.interpreter) : 0;
+	if (walk->room->now.interpreter == 0 || walk->room->now.failed)
 		return false;
 	bpf_loop(MAX_STEPS, search_thread, walk, 0);
-	return walk->ended && !walk->failed;
+	return walk->room->now.ended && !walk->room->now.failed;
 }
 
 static __always_inline bool find_thread(struct walk *walk, uint32_t kernel_tid)
@@ -307,16 +316,16 @@ static __always_inline bool find_thread(struct walk *walk, uint32_t kernel_tid)
 
 	if (!note_lists(walk))
 		return false;
-	lists = walk->thread.lists;
+	lists = walk->room->now.thread.lists;
 	if (known && known->layout_id == walk->layout->id && known->lists == lists &&
 	    (known->n_states == 0 || walk->layout->pthread_tid == PYTHON_ABSENT || is_ours(walk, known->pthread))) {
-		walk->thread = *known;
+		walk->room->now.thread = *known;
 		return true;
 	}
 	if (!search_threads(walk))
 		return false;
-	walk->thread.layout_id = walk->layout->id;
-	walk->thread.lists = lists;
+	walk->room->now.thread.layout_id = walk->layout->id;
+	walk->room->now.thread.lists = lists;
 	/* If the lists changed during the search, the next sample searches again. */
 	keep_thread(walk, kernel_tid);
 	return true;
@@ -341,9 +350,9 @@ static long add_cframe(uint32_t i, struct walk *walk)
 	struct room *room = walk->room;
 	struct python_entry *entry;
 
-	if (walk->address == walk->root || walk->address == 0)
+	if (walk->room->now.address == walk->room->now.root || walk->room->now.address == 0)
 		return 1;
-	if (read_bytes(room, layout->cframe_span, walk->address) < 0) {
+	if (read_bytes(room, layout->cframe_span, walk->room->now.address) < 0) {
 		room->record.flags |= PYTHON_FAULT;
 		return 1;
 	}
@@ -351,12 +360,12 @@ static long add_cframe(uint32_t i, struct walk *walk)
 	if (!entry)
 		return 1;
 	*entry = (struct python_entry){
-		.address = walk->address,
+		.address = walk->room->now.address,
 		.previous = word(room, layout->cframe_previous),
 		.instruction = word(room, layout->cframe_frame),
 		.kind = PYTHON_ENTRY_CFRAME,
 	};
-	walk->address = entry->previous;
+	walk->room->now.address = entry->previous;
 	return 0;
 }
 
@@ -409,7 +418,7 @@ static __always_inline bool add_code(struct walk *walk, struct python_entry *ent
 		entry->version = seen->version;
 		return true;
 	}
-	r = take_code_in_place(walk->layout, walk->tables, entry);
+	r = take_code_in_place(walk->layout, walk->room->now.tables, entry);
 	return r == NOT_IN_PLACE ? copy_code(walk, entry) : r == IN_PLACE;
 }
 
@@ -426,13 +435,13 @@ static __always_inline void judge_code(struct walk *walk, const struct python_en
 	key = mixed(mixed(key, entry->lines), (uint64_t)entry->version << 32 | entry->first_line);
 	key = mixed(key, entry->name_hash);
 	if (meet_code(walk, key))
-		walk->is_new = 1;
+		walk->room->now.is_new = 1;
 }
 
 static __always_inline bool fill_entry(struct walk *walk, struct python_entry *entry)
 {
 	struct view view = { 0 };
-	int r = take_frame_in_place(walk->layout, walk->tables, entry);
+	int r = take_frame_in_place(walk->layout, walk->room->now.tables, entry);
 
 	if (r != NOT_IN_PLACE)
 		return r == IN_PLACE;
@@ -449,17 +458,17 @@ static long add_frame(uint32_t i, struct walk *walk)
 	struct room *room = walk->room;
 	struct python_entry *entry;
 
-	if (walk->address == 0)
+	if (walk->room->now.address == 0)
 		return 1;
 	entry = new_entry(room);
 	if (!entry)
 		return 1;
-	entry->address = walk->address;
+	entry->address = walk->room->now.address;
 	if (!fill_entry(walk, entry)) {
 		room->record.flags |= PYTHON_FAULT;
 		return 1;
 	}
-	walk->address = entry->previous;
+	walk->room->now.address = entry->previous;
 	if (layout->shim_owner != PYTHON_ABSENT && entry->owner >= layout->shim_owner) {
 		entry->code = 0;
 	} else if (!add_code(walk, entry)) {
@@ -534,47 +543,54 @@ static long judge_state(uint32_t i, struct walk *walk)
 	return (gil & PYTHON_GIL_HELD) != 0;
 }
 
-/* Add the frames of one thread state. */
-static __always_inline bool add_state(struct walk *walk, uint32_t n)
+/*
+ * Add the frames of one thread state. Sets failed if they cannot be read. A callback of bpf_loop(), because the verifier checks
+ * the steps of the inner loops once for each call of this function.
+ */
+static long add_state(uint32_t i, struct walk *walk)
 {
 	const struct python_layout *layout = walk->layout;
 	struct room *room = walk->room;
+	uint32_t before, n = i % PYTHON_MAX_STATES;
 	struct python_state *state = &room->record.states[n];
 	const uint8_t *thread;
-	uint32_t before;
 
-	state->state = walk->thread.states[n].state;
-	state->interpreter = walk->thread.states[n].interpreter;
+	state->state = walk->room->now.thread.states[n].state;
+	state->interpreter = walk->room->now.thread.states[n].interpreter;
 	thread = read_range(room, &room->thread, state->state, (uint32_t)layout->thread_span);
 	/* The state may have been freed and its memory reused. */
 	if (!thread || word_at(thread, layout->thread_interpreter) != state->interpreter ||
-	    word_at(thread, layout->thread_id) != walk->thread.pthread)
-		return false;
+	    word_at(thread, layout->thread_id) != walk->room->now.thread.pthread) {
+		walk->room->now.failed = 1;
+		return 1;
+	}
 	state->top = word_at(thread, layout->thread_top);
-	walk->address = state->top;
+	walk->room->now.address = state->top;
 	if (layout->thread_root_cframe != PYTHON_ABSENT) {
-		walk->root = state->state + (uint64_t)(int64_t)layout->thread_root_cframe;
-		if (state->top == walk->root)
-			return true;
+		walk->room->now.root = state->state + (uint64_t)(int64_t)layout->thread_root_cframe;
+		if (state->top == walk->room->now.root)
+			return 0;
 		before = room->record.n_entries;
 		bpf_loop(PYTHON_MAX_ENTRIES + 1, add_cframe, walk, 0);
-		walk->address = before < room->record.n_entries ? room->entries[before & ENTRIES_MASK].instruction : 0;
+		walk->room->now.address = before < room->record.n_entries
+						  ? room->entries[before & ENTRIES_MASK].instruction
+						  : 0;
 	}
 	bpf_loop(PYTHON_MAX_ENTRIES + 1, add_frame, walk, 0);
-	return !walk->failed;
+	return walk->room->now.failed != 0;
 }
 
 /* Add the frames of all of a thread's states. False: it has none, or they cannot be read. */
 static __always_inline bool add_states(struct walk *walk, uint32_t tid)
 {
-	walk->tid = own_tid(walk->layout, tid);
-	if (walk->tid == 0 || !find_thread(walk, tid) || walk->thread.n_states == 0)
+	walk->room->now.tid = own_tid(walk->layout, tid);
+	if (walk->room->now.tid == 0 || !find_thread(walk, tid) || walk->room->now.thread.n_states == 0)
 		return false;
-	walk->room->record.n_states = (uint32_t)walk->thread.n_states;
-	for (uint32_t n = 0; n < PYTHON_MAX_STATES; n++)
-		if (n < walk->thread.n_states && !add_state(walk, n))
-			return false;
-	bpf_loop((uint32_t)walk->thread.n_states, judge_state, walk, 0);
+	walk->room->record.n_states = (uint32_t)walk->room->now.thread.n_states;
+	bpf_loop((uint32_t)walk->room->now.thread.n_states, add_state, walk, 0);
+	if (walk->room->now.failed)
+		return false;
+	bpf_loop((uint32_t)walk->room->now.thread.n_states, judge_state, walk, 0);
 	return walk->room->record.n_entries <= PYTHON_MAX_ENTRIES;
 }
 
@@ -586,6 +602,8 @@ static __always_inline void begin_record(struct room *room, uint64_t ids, uint32
 	room->record.tid = (uint32_t)ids;
 	room->record.cpu = cpu;
 	room->record.n_entries = room->record.n_states = room->record.flags = 0;
+	room->now.failed = room->now.ended = room->now.is_new = 0;
+	room->now.tables = 0;
 	room->roots.n_bytes = room->interpreter.n_bytes = room->thread.n_bytes = room->frames.n_bytes = 0;
 }
 

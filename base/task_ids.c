@@ -28,6 +28,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/proc.h"
 #include "base/util.h"
 
 enum {
@@ -46,36 +47,6 @@ struct task_ids {
 	struct task_slot slots[N_SLOTS];
 };
 
-/*
- * Parse the last number of the line "NSpid:\t4242\t17\n", and the number of numbers. A thread's name cannot imitate the
- * line, because the kernel escapes newlines in it.
- */
-static int parse_ns_pid(const char *status, pid_t *ret_own, unsigned *ret_n)
-{
-	const char *line = strstr(status, "\nNSpid:");
-	unsigned n = 0;
-	pid_t own = 0;
-
-	if (!line)
-		return -ENODATA;
-	line += strlen("\nNSpid:");
-	while (*line == '\t') {
-		char *end;
-		unsigned long number = strtoul(line + 1, &end, 10);
-
-		if (end == line + 1 || number == 0 || number > INT32_MAX)
-			return -EBADMSG;
-		own = (pid_t)number;
-		n++;
-		line = end;
-	}
-	if (*line != '\n' || n == 0)
-		return -EBADMSG;
-	*ret_own = own;
-	*ret_n = n;
-	return 0;
-}
-
 static int gone_is_esrch(int r)
 {
 	return r == -ENOENT ? -ESRCH : r;
@@ -91,7 +62,7 @@ static int read_own(pid_t pid, pid_t tid, pid_t *ret_own, unsigned *ret_n)
 	r = read_file(path, MAX_STATUS_BYTES, &status, NULL);
 	if (r < 0)
 		return gone_is_esrch(r);
-	return parse_ns_pid(status, ret_own, ret_n);
+	return proc_status_own_pid(status, ret_own, ret_n);
 }
 
 int task_ids_new(pid_t pid, struct task_ids **ret)

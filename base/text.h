@@ -20,8 +20,8 @@ int32_t text_next_shown(const char **at);
 /*
  * text_next - the next character, in a harmless form.
  * @at: advances past it.
- * Returns its code point: U+FFFD for a byte that is not UTF-8 and for characters that
- * XML cannot contain, a space for a control character or line end, 0 at the end.
+ * Returns its code point: U+FFFD for a byte that is not UTF-8 and for characters that XML cannot
+ * contain; a space for a control character or line end; 0 at the end.
  */
 int32_t text_next(const char **at);
 

@@ -7,6 +7,7 @@
 #ifndef PROBING_BASE_UTIL_H
 #define PROBING_BASE_UTIL_H
 
+#include <dirent.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -45,9 +46,10 @@
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 
-/* For CLEANUP: free(3) and close(2) of the variable's value. */
+/* For CLEANUP: free(3), close(2) and closedir(3) of the variable's value. */
 void freep(void *pointer_to_pointer);
 void closep(const int *fd);
+DEFINE_CLEANUP(DIR *, closedir)
 
 /*
  * grow - make room for one more element in a growable array.

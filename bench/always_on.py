@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 """What a recorder that is always on takes: its CPU time at 19 Hz, with limits, ten seconds after ten seconds.
 
-    bench/always_on.py [--build build] [--hz 19] [--warmup 10] [--seconds 60] [--from-start [--container]] [PROGRAM...]
+    bench/always_on.py [--build build] [--hz 19] [--warmup 10] [--seconds 60] [--from-start [--container]]
+                       [--sleeping N | PROGRAM...]
 
-PROGRAM (default: fixtures/demo.py) runs under Debian's Python and is recorded with --max-size and --retention. What the recorder's
+PROGRAM (default: fixtures/demo.py; with --sleeping a thread that computes, and N that sleep) runs under Debian's Python and is recorded with --max-size and --retention. What the recorder's
 threads and those of its processes have used is what /proc/PID/task/*/schedstat says, in percent of one processor; the program's names are
 looked up in the warm-up for the most part. Ends with the median of the tens, and the whole.
 
@@ -26,6 +27,13 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = "/usr/bin/python3"
 STEP_S = 10
+SLEEPING = """
+import sys, threading
+for _ in range(int(sys.argv[1])):
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+def step(): return sum(i * i for i in range(500))
+while True: step()
+"""
 
 
 def below(pid):
@@ -102,8 +110,11 @@ def main():
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--from-start", action="store_true", help="by PROBING_RECORD")
     parser.add_argument("--container", action="store_true", help="the same under a filter, by the agent")
+    parser.add_argument("--sleeping", type=int, metavar="N", help="threads of the program that sleep")
     parser.add_argument("program", nargs="*", default=[os.path.join(HERE, "..", "fixtures", "demo.py")])
     arguments = parser.parse_args()
+    if arguments.sleeping is not None:
+        arguments.program = ["-c", SLEEPING, str(arguments.sleeping)]
     probing = os.path.join(arguments.build, "src", "cli", "probing")
     with tempfile.TemporaryDirectory(prefix="probing-always.") as folder:
         recorder = None

@@ -29,9 +29,9 @@ RANKS, THREADS, HZ = 8, 4, 19
 N_FUNCTIONS, N_STACKS, WHOLE_ROWS = 4000, 2500, 300000
 START = int(time.time()) // 86400 * 86400 - 86400 + 36000
 TOP = """SELECT name, sum(weight) AS seconds FROM (
-  SELECT functions[length(functions)] AS function, sum(weight) AS weight
+  SELECT function, sum(weight) AS weight
   FROM (SELECT stack, sum(weight) AS weight FROM {db}.{table} WHERE job = 'llm' GROUP BY stack) AS t
-  ANY LEFT JOIN (SELECT stack, any(functions) AS functions FROM {db}.stacks GROUP BY stack) AS s USING stack
+  ANY LEFT JOIN (SELECT stack, any(functions[length(functions)]) AS function FROM {db}.stacks GROUP BY stack) AS s USING stack
   GROUP BY function) AS u
 ANY LEFT JOIN (SELECT function, any(name) AS name FROM {db}.functions GROUP BY function) AS f USING function
 GROUP BY name ORDER BY seconds DESC LIMIT 20"""
@@ -143,12 +143,16 @@ def bytes_of(server, table):
 
 
 def query_cpu_s(servers, sql):
-    """The mean of ten, behind one that loads marks: the kernel's clock has ticks of 10 ms."""
+    """The mean of ten, behind one that loads marks: the kernel's clock has ticks of 10 ms. Without what the servers take anyway."""
     servers[0].query(sql, timeout=600)
-    before = sum(cpu_s(server.process.pid) for server in servers)
-    for _ in range(10):
-        servers[0].query(sql, timeout=600)
-    return (sum(cpu_s(server.process.pid) for server in servers) - before) / 10
+
+    def taken(act):
+        before, began = sum(cpu_s(server.process.pid) for server in servers), time.monotonic()
+        act()
+        return sum(cpu_s(server.process.pid) for server in servers) - before, time.monotonic() - began
+    idle, idle_s = taken(lambda: time.sleep(5))
+    cost, cost_s = taken(lambda: [servers[0].query(sql, timeout=600) for _ in range(10)])
+    return (cost - idle * cost_s / idle_s) / 10
 
 
 def init(servers, *words):
@@ -162,7 +166,7 @@ def one_server(kind, job, options):
     try:
         init([server])
         job.send_names(server)
-        sent, cost = 0, 0.0
+        sent, cost = 0, 0.0  # samples; CPU seconds
         for hosts in (options.hosts // 4, options.hosts // 2, options.hosts):
             first = sent // (RANKS * THREADS * HZ * 60 * options.minutes)
             before = cpu_s(server.process.pid)
@@ -171,9 +175,10 @@ def one_server(kind, job, options):
                     sent += send_minute(server, job, host, minute)
             settle(server)
             cost += cpu_s(server.process.pid) - before
-            print("  %4d hosts, %6.2f M samples: %.2f M rows per CPU second with merges and totals; %.2f B a sample raw, %.2f by minute "
+            totals = server.number("SELECT count() FROM fleet.totals_local")
+            print("  %4d hosts, %6.2f M samples: %.2f M rows per CPU second with merges, of them %.2f M samples; %.2f B a sample raw, %.2f by minute "
                   "totals; top functions %.3f CPU s raw, %.3f by totals" % (
-                      hosts, sent / 1e6, sent / cost / 1e6, bytes_of(server, "samples_local") / sent, bytes_of(server, "totals_local") / sent,
+                      hosts, sent / 1e6, (sent + totals) / cost / 1e6, sent / cost / 1e6, bytes_of(server, "samples_local") / sent, bytes_of(server, "totals_local") / sent,
                       query_cpu_s([server], TOP.format(db="fleet", table="samples")),
                       query_cpu_s([server], TOP.format(db="fleet", table="totals"))), flush=True)
         whole_stacks(server, bytes_of(server, "samples_local") / sent)

@@ -18,8 +18,9 @@ Starts the targets and looks at each N times (default 15), all programs in turns
 --before measures the first look and the one without a cache of another build, too, in turn with this one's. --realtime runs
 every program with SCHED_RR (as root), so that a busy machine does not delay it.
 
-A line each: the median of milliseconds elapsed and the range of the middle half, and the same of CPU time. A program that is
-not here is named and left out. 'demo' is stopped (SIGSTOP) at another place in each round: what a busy program shows is
+A line each: the median of milliseconds until the last byte of the answer, until the program has ended (the first look keeps
+what it found after it has answered), and of CPU time, each with the range of the middle half. A program that is not here is
+named and left out. 'demo' is stopped (SIGSTOP) at another place in each round: what a busy program shows is
 another place each time. The last line of a target says where the second look stands to py-spy's.
 """
 import argparse
@@ -77,16 +78,20 @@ def real_time():
 
 
 def run(command, environment, before, is_real_time):
-    """(seconds elapsed, seconds of CPU), or None where it failed."""
+    """(seconds until the answer is whole, until the end, seconds of CPU), or None where it failed."""
     if before:
         before()
     began, began_cpu = time.monotonic(), cpu_s()
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                env=dict(os.environ, **environment), preexec_fn=real_time if is_real_time else None)
     alarm = threading.Timer(LONGEST_S, process.kill)  # wait(timeout=) would look every 50 ms
     alarm.start()
+    answered = began
+    while os.read(process.stdout.fileno(), 1 << 20):
+        answered = time.monotonic()
     process.wait()
-    took = time.monotonic() - began, cpu_s() - began_cpu
+    process.stdout.close()
+    took = answered - began, time.monotonic() - began, cpu_s() - began_cpu
     alarm.cancel()
     return took if process.returncode == 0 else None
 
@@ -119,7 +124,7 @@ def measure(name, process, options):
                 took = run(*how, options.realtime)
                 if took:
                     looks[program].append(took)
-    print("%s (process %d)%30s" % (name, process.pid, "elapsed") + "%31s" % "CPU")
+    print("%-17s %31s" % ("%s (process %d)" % (name, process.pid), "answered") + "%31s%31s" % ("ended", "CPU"))
     for program, values in looks.items():
         print("  %-16s %s" % (program, describe(values) if values else "failed each time"), flush=True)
     for reason in missing:

@@ -71,7 +71,7 @@ static void write_samples(const char *path, const struct samples *samples, size_
 		}
 		must(store_commit(store), "commit");
 	}
-	must(store_settle(store), "settle");
+	must(store_checkpoint(store), "settle");
 	store_close(store);
 }
 

@@ -94,7 +94,7 @@ def files_of_page(server):
         assert status == 200, path
         sizes[path] = len(body), len(gzip.compress(body))
         text = body.decode()
-        found = [urllib.parse.urljoin(path, name) for name in re.findall(r'(?:import|from) "(\.[^"]+)"', text)]
+        found = [urllib.parse.urljoin(path, name) for name in re.findall(r'(?:import\(|import |from )"(\.[^"]+)"', text)]
         if path == "/":
             found += re.findall(r'(?:src|href)="(/[^"]+)"', text)
         left += [name for name in found if name not in sizes and name not in left]

@@ -3,17 +3,24 @@
 """Measures how many samples show functions that cannot have been there, and prints Markdown tables.
 
     bench/truth.py [--seconds N] [--hz N] [--source SOURCE] [--hogs N] [--python LABEL ...] [--program NAME ...]
+                   [--push HZ]
 
 Each program is recorded under each interpreter and judged as the tests do
 (tests/e2e/truth_judge.py). PROBING_BINARY and PROBING_FIXTURES as for tests/e2e/run.py;
-docs/accuracy.md says what the numbers mean. Exits with 1 if any stack is wrong that claims to be right.
+docs/accuracy.md says what the numbers mean. The kernel's clock tick limits how often the agent samples: with --source agent,
+--push HZ sends the program's main thread that many more signals a second, at random moments, as its timer does. Exits with 1 if any stack is wrong that claims to be right.
 """
 import argparse
 import collections
 import contextlib
+import ctypes
 import os
+import random
+import re
+import struct
 import subprocess
 import sys
+import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [os.path.join(ROOT, "tests", "e2e"), os.path.join(ROOT, "fixtures")]
@@ -36,6 +43,34 @@ def hogs(n):
             process.wait()
 
 
+SYS_RT_TGSIGQUEUEINFO, SI_TIMER = 297, -2  # x86-64, as the agent's source
+
+
+def agents_signal(pid):
+    """The highest real-time signal that the process has a handler for; None: it has none."""
+    with open("/proc/%d/status" % pid) as status:
+        bits = int(re.search(r"SigCgt:\s*([0-9a-f]+)", status.read()).group(1), 16)
+    return max((number for number in range(34, 65) if bits >> (number - 1) & 1), default=None)
+
+
+def record_pushed(pid, options):
+    """A recording during which its main thread, the agent's first, samples itself at other moments than clock ticks, too."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with t.recorder("--source", "agent", "--pid", pid, "-F", options.hz, "-o", "probing.db") as recorder:
+        recorder.stderr.readline()
+        t.wait_until(lambda: agents_signal(pid), 20, "the agent's handler")
+        signal, ends = agents_signal(pid), time.monotonic() + options.seconds
+        info = struct.pack("=iiiiiiQ", signal, 0, SI_TIMER, 0, 0, 0, 0).ljust(128, b"\0")
+        while time.monotonic() < ends:
+            time.sleep(random.expovariate(options.push))
+            if libc.syscall(SYS_RT_TGSIGQUEUEINFO, pid, pid, signal, info) < 0:
+                raise AssertionError(os.strerror(ctypes.get_errno()))
+        status, _, said = t.stop_politely(recorder)
+    if status != 0:
+        raise AssertionError(said)
+    return t.Recording("probing.db")
+
+
 def measure(interpreter, program, options):
     """(all samples by verdict, judged by (verdict, right), by end, wrong stacks)."""
     _, arguments, judge = program
@@ -43,7 +78,10 @@ def measure(interpreter, program, options):
     with t.scratch(), t.fixture(*arguments, python=interpreter.path, place=interpreter.place) as target:
         if options.source == "agent":
             t.probing("inject", target.pid, check=t.OK)
-        recording = t.record(target.pid, options.seconds, options.hz, "probing.db", *more)
+        if options.push:
+            recording = record_pushed(target.pid, options)
+        else:
+            recording = t.record(target.pid, options.seconds, options.hz, "probing.db", *more)
         counts, wrong = judge(recording, target.truth).judge()
         return recording.verdicts(), counts, recording.ends(), wrong
 
@@ -57,6 +95,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--hz", type=float, default=999)
     parser.add_argument("--source")
+    parser.add_argument("--push", type=float, default=0, help="more samples a second, of --source agent")
     parser.add_argument("--hogs", type=int, default=0)
     parser.add_argument("--python", nargs="*")
     parser.add_argument("--program", nargs="*")

@@ -21,6 +21,7 @@
 #include "bench/dumps.h"
 #include "tests/unit/dwfl_oracle.h"
 #include "unwind/native/native.h"
+#include "unwind/native/walk.h" /* the pool of rows */
 
 enum {
 	N_WARM_UP = 64,
@@ -458,8 +459,8 @@ static int replay(const struct dump_options *options, const struct dumps *dumps,
 	struct spread first, streamed, shared, hot, libdwfl, libdwfl_shared, words, lines;
 	CLEANUP(footprint_done) struct footprint footprint = { 0 };
 	CLEANUP(ours_done) struct ours half = { 0 };
+	const struct row_pool *pool = &ours->unwinder->pool;
 	struct agreement agreement = { 0 };
-	struct native_statistics statistics;
 	double halves = 0;
 	size_t usual = 0;
 	int r;
@@ -492,11 +493,10 @@ static int replay(const struct dump_options *options, const struct dumps *dumps,
 	libdwfl_shared = measure_libdwfl(oracle, dumps, false);
 	words = measure_reading(dumps, &footprint, read_words);
 	lines = measure_reading(dumps, &footprint, read_lines);
-	native_unwinder_statistics(ours->unwinder, &statistics);
 
 	printf("{\"samples\": %zu, \"lost\": %" PRIu64 ", \"dump_mb\": %.1f, \"frames\": %" PRIu64 ", ", dumps->n,
 	       dumps->n_lost, (double)dumps->n_bytes / 1e6, n_frames);
-	printf("\"places\": %zu, \"rows\": %zu, ", statistics.n_compiled, statistics.n_rows);
+	printf("\"places\": %zu, \"rows\": %zu, ", pool->n_compiled, pool->n);
 	print_spread("streamed_ns", &streamed);
 	print_spread("hot_ns", &hot);
 	print_spread("words_ns", &words);
@@ -506,7 +506,7 @@ static int replay(const struct dump_options *options, const struct dumps *dumps,
 	print_spread("libdwfl_shared_ns", &libdwfl_shared);
 	print_spread("first_ns", &first);
 	printf("\"first_faults\": %" PRIu64 ", \"new_place_us\": %.2f, ", n_faults,
-	       (first.median - streamed.median) * (double)n_frames / 1e3 / (double)statistics.n_compiled);
+	       (first.median - streamed.median) * (double)n_frames / 1e3 / (double)pool->n_compiled);
 	print_agreement(&agreement);
 	printf(", \"halves\": %.6f}\n", halves);
 	return 0;

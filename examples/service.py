@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A small service with one fault: the program of docs/recipes.md.
+"""A small service with one fault: the program of docs/tutorial.md.
 
 Usage: service.py slow|gil|io|leak|hang [SECONDS]
 

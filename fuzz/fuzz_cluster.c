@@ -3,6 +3,7 @@
  *
  * A document that is taken can be merged, printed, written and read again, and is the same then.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,14 @@ static void show(const struct cluster *cluster, bool all)
 	uint64_t n = 0;
 
 	expect(out && cluster_print(cluster, &options, !all, true, out) == 0);
-	expect(cluster_report(cluster, out) == 0);
+	if (all) {
+		int r = cluster_report_picture(cluster, -1, false, out);
+
+		expect(cluster_report_json(cluster, 3, out) == 0);
+		expect(r == 0 || r == -ENOENT);
+	} else {
+		expect(cluster_report(cluster, 3, out) == 0);
+	}
 	fclose(out);
 	expect(cluster_merge(cluster, &options, &tree) == 0);
 	for (size_t i = 0; i < tree.n_classes; i++)
@@ -101,8 +109,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 		read_again(&cluster);
 	}
 	read_rows(text, n_bytes);
-	if (cluster.n_ranks > 0)
+	if (cluster.n_ranks > 0) {
 		(void)cluster_read_backtrace(&cluster, &cluster.ranks[0], text, n_bytes);
+		(void)cluster_read_steps(&cluster.ranks[0], text, n_bytes);
+	}
 	cluster_done(&cluster);
 	return 0;
 }

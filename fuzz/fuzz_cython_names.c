@@ -16,12 +16,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
 static void check(const struct cython_names *names)
 {
-	const struct cython_function *function;
+	for (size_t i = 0; i < names->n_functions; i++) {
+		const struct cython_function *function = &names->functions[i];
 
-	for (size_t i = 0; (function = cython_names_nth(names, i)) != NULL; i++)
 		if (cython_names_find(names, function->start) != function || !strchr(function->name, '.') ||
 		    (function->file && function->file[0] == '\0'))
 			abort();
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)

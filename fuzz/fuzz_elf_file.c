@@ -44,14 +44,12 @@ static void ask_address(struct elf_file *file, uint64_t address)
 static void ask_segments(struct elf_file *file)
 {
 	struct elf_segment segment;
-	uint64_t address;
 
 	for (size_t i = 0; elf_file_segment(file, i, &segment); i++) {
 		uint64_t step = segment.n_file_bytes / MAX_ADDRESSES + 1;
 
 		for (uint64_t n = 0; n <= MAX_ADDRESSES; n++)
 			ask_address(file, segment.address + n * step);
-		elf_file_address(file, segment.file_offset + step, &address);
 	}
 }
 

@@ -17,7 +17,7 @@
 
 static const char magic[8] = "prbNames";
 enum {
-	VERSION = 2, /* increment it if the structs change */
+	VERSION = 3, /* increment it if the structs change, or functions get other names */
 	LANES = 4,
 	STEP = LANES * sizeof(uint64_t)
 };

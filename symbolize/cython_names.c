@@ -48,11 +48,6 @@ struct traceback_call {
 	const char *name, *file;
 };
 
-struct cython_names {
-	struct cython_function *functions; /* sorted by start */
-	size_t n_functions, allocated;
-};
-
 struct search {
 	const struct image *image;
 	struct traceback_call *calls;
@@ -346,9 +341,4 @@ const struct cython_function *cython_names_find(const struct cython_names *names
 			high = middle;
 	}
 	return low < names->n_functions && names->functions[low].start == start ? &names->functions[low] : NULL;
-}
-
-const struct cython_function *cython_names_nth(const struct cython_names *names, size_t n)
-{
-	return n < names->n_functions ? &names->functions[n] : NULL;
 }

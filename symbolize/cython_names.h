@@ -15,7 +15,10 @@ struct cython_function {
 	const char *file; /* "pandas/_libs/lib.pyx"; NULL: unknown */
 };
 
-struct cython_names;
+struct cython_names {
+	struct cython_function *functions; /* sorted by start */
+	size_t n_functions, allocated;
+};
 
 /* cython_is_maker - whether Cython has made a module. Reads its constants once. */
 bool cython_is_maker(struct elf_file *elf);
@@ -32,6 +35,5 @@ void cython_names_freep(struct cython_names **names);
 
 /* cython_names_find - by the function's start; NULL: unknown. Borrowed. */
 const struct cython_function *cython_names_find(const struct cython_names *names, uint64_t start);
-const struct cython_function *cython_names_nth(const struct cython_names *names, size_t n); /* NULL: no more */
 
 #endif

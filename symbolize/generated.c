@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/proc.h"
 #include "base/util.h"
 #include "symbolize/jitdump.h"
 #include "symbolize/names.h"
@@ -53,38 +54,6 @@ bool generated_is_dump_name(const char *path)
 
 /* ---- Owner ---- */
 
-/* The n-th decimal number after a word at a line's start; -1: not found. */
-static int64_t number_behind(const char *text, const char *word, unsigned n)
-{
-	const char *at = strstr(text, word), *end;
-
-	if (!at)
-		return -1;
-	at += strlen(word);
-	end = at + strcspn(at, "\n");
-	while (at < end) {
-		char *after;
-		long long value = strtoll(at, &after, 10);
-
-		if (after == at || after > end)
-			return -1;
-		if (n-- == 0)
-			return value;
-		at = after;
-	}
-	return -1;
-}
-
-/* The last PID of the line, which is the innermost namespace's. */
-static pid_t innermost_pid(const char *status, pid_t pid)
-{
-	int64_t found = pid, next;
-
-	for (unsigned n = 0; n < 32 && (next = number_behind(status, "\nNSpid:", n)) > 0; n++)
-		found = next;
-	return (pid_t)found;
-}
-
 /* CLOCK_REALTIME, or 0. Source: proc_pid_stat(5), field 22, in ticks since boot. */
 static uint64_t start_of(pid_t pid)
 {
@@ -113,18 +82,18 @@ void generated_owner_read(pid_t pid, struct generated_owner *owner)
 	CLEANUP(freep) char *status = NULL;
 	uint64_t started_ns = start_of(pid);
 	char path[64];
-	int64_t uid;
+	unsigned uids[3];
 
 	owner->pid = pid;
 	owner->is_known = false;
 	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
 	if (started_ns == 0 || read_file(path, 16384, &status, NULL) < 0)
 		return;
-	uid = number_behind(status, "\nUid:", 1);
-	if (uid < 0)
+	if (!proc_status_ids(status, "Uid", uids))
 		return;
-	owner->uid = (uid_t)uid;
-	owner->ns_pid = innermost_pid(status, pid);
+	owner->uid = (uid_t)uids[1];
+	if (proc_status_own_pid(status, &owner->ns_pid, NULL) < 0)
+		owner->ns_pid = pid;
 	owner->started_ns = started_ns;
 	owner->is_known = true;
 }

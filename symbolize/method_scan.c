@@ -163,8 +163,8 @@ static bool may_own(const struct image_segment *segment, uint64_t address)
 
 	if (!words)
 		return true;
-	if (nth(words, 0) == 0) /* a name, or a reference count */
-		return false;
+	if (nth(words, 0) == 0) /* neither a name nor a reference count: an object without a GIL */
+		return may_be_free_threaded(nth(words, 1), nth(words, 2));
 	return (nth(words, 21) <= UINT32_MAX && nth(words, 2) == 0 &&
 		nth(words, 4) <= FOUND_MAX_BASIC_BYTES) || /* a type */
 	       (nth(words, 3) != 0 && nth(words, 2) <= UINT32_MAX &&

@@ -42,13 +42,11 @@ int perf_map_add(struct perf_map *map, const char *text, size_t n_bytes, uint64_
 int perf_map_read(struct perf_map *map, int fd);
 
 /*
- * perf_map_open - the map of a process: in the process' own root under its PID
- * there, or, after its end, in ours.
- * Everybody may write to the folder, so only a regular file is accepted that
- * belongs to root, to the process' user, or, if that user is no longer known,
- * to ours; never a symbolic link, and each file is checked before it is opened.
- * Nobody removes these files: one that was last written before the process
- * started belongs to an earlier process with that PID.
+ * perf_map_open - the map of a process: in the process' own root under its PID there, or, after its
+ * end, in ours. Everybody may write to the folder. So only a regular file is accepted that belongs
+ * to root or to the process' user; to ours if that user is no longer known; never a symbolic link,
+ * and each file is checked before it is opened. Nobody removes these files: one that was last
+ * written before the process started belongs to an earlier process with that PID.
  * @ret: closed by the caller. Errors: -ENOENT; -EPERM another user's file; -ENOEXEC
  * no regular file; -ESTALE too old; what open(2) reports.
  */

@@ -6,7 +6,7 @@
  * plausible together, so that chance does not produce one; cheap tests come first.
  *
  * Source: Include/methodobject.h, moduleobject.h, descrobject.h, object.h and
- * Include/cpython/object.h of CPython 3.8 to 3.13, where offsets are the same.
+ * Include/cpython/object.h of CPython 3.8 to 3.15, where offsets are the same.
  */
 #include "symbolize/python_types.h"
 
@@ -21,6 +21,7 @@ enum {
 	MAX_NAME = 256,
 	MAX_ITEM_BYTES = 1 << 12,
 	MAX_MODULE_BYTES = 1 << 24,
+	FREE_THREADED_BYTES = 16, /* by which an object's head is longer in a free-threaded build */
 };
 
 static uint64_t word(const struct image *image, uint64_t address)
@@ -134,10 +135,19 @@ bool find_wrapper(const struct image *image, uint64_t address, struct found_wrap
 	return true;
 }
 
-/* Whether a static object's head is here: a reference count, and a type that the loader may still have to fill in. */
-static bool is_static_object(const struct image *image, uint64_t address)
+/*
+ * Find the head of a static object: a reference count, and a type that the loader may still have to fill in. Without a
+ * GIL: no thread, flags and the local count of immortal objects, no shared count, and the type.
+ * @ret: the address from which the offsets of builds with a GIL are valid.
+ */
+static bool find_object(const struct image *image, uint64_t address, uint64_t *ret)
 {
-	return word(image, address) != 0 && is_optional_data(image, word(image, address + 8));
+	bool is_free_threaded = word(image, address) == 0;
+
+	if (is_free_threaded && !may_be_free_threaded(word(image, address + 8), word(image, address + 16)))
+		return false;
+	*ret = address + (is_free_threaded ? FREE_THREADED_BYTES : 0);
+	return is_optional_data(image, word(image, *ret + 8));
 }
 
 bool find_module_def(const struct image *image, uint64_t address, struct found_module *ret)
@@ -145,7 +155,7 @@ bool find_module_def(const struct image *image, uint64_t address, struct found_m
 	uint64_t methods, size;
 	const char *name;
 
-	if (!image_word(image, address + 64, &methods) || !methods || !is_static_object(image, address) ||
+	if (!find_object(image, address, &address) || !image_word(image, address + 64, &methods) || !methods ||
 	    word(image, address + 16) != 0 || word(image, address + 24) != 0 || word(image, address + 32) != 0)
 		return false;
 	name = find_name(image, word(image, address + 40), ".");
@@ -185,9 +195,9 @@ bool find_type(const struct image *image, uint64_t address, struct found_type *r
 	uint64_t flags, methods, getset;
 	const char *name;
 
-	if (!image_word(image, address + 168, &flags) || flags > UINT32_MAX ||
+	if (!find_object(image, address, &address) || !image_word(image, address + 168, &flags) || flags > UINT32_MAX ||
 	    word(image, address + 32) > FOUND_MAX_BASIC_BYTES || word(image, address + 40) > MAX_ITEM_BYTES ||
-	    word(image, address + 16) != 0 || !is_static_object(image, address))
+	    word(image, address + 16) != 0)
 		return false;
 	name = find_name(image, word(image, address + 24), ".-");
 	methods = word(image, address + 232);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* python_types.h - recognise CPython's static structures in an image.
  *
- * Layouts are those of 64-bit CPython 3 without free threading. Each function
+ * Layouts are those of 64-bit CPython 3, with or without a GIL. Each function
  * examines one address; a structure counts only if every field is plausible.
  */
 #ifndef PROBING_SYMBOLIZE_PYTHON_TYPES_H
@@ -27,6 +27,15 @@ struct found_method {
 	bool is_static;    /* METH_STATIC: takes no object of its class */
 };
 
+/*
+ * may_be_free_threaded - whether a static object without a GIL, whose first word is 0, may have these two words next.
+ * Source: PyObject_HEAD_INIT of Include/object.h, 3.13 to 3.15.
+ */
+static inline bool may_be_free_threaded(uint64_t second, uint64_t third)
+{
+	return second >> 32 == UINT32_MAX && third == 0;
+}
+
 /* PyMethodDef {ml_name, ml_meth, ml_flags, ml_doc} */
 bool find_method_def(const struct image *image, uint64_t address, struct found_method *ret);
 
@@ -48,7 +57,7 @@ struct found_module {
 };
 bool find_module_def(const struct image *image, uint64_t address, struct found_module *ret);
 
-/* PyTypeObject */
+/* PyTypeObject. In a free-threaded build its head is longer: address is where the offsets of others are valid. */
 struct found_type {
 	const char *name;
 	uint64_t address, flags, methods, getset; /* pointers 0: none */

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* symbolize.h - from a place in a module to the name a reader knows it by.
  *
- * Sources, best first: debug information (separate files included), symbol
- * tables (.symtab, .gnu_debugdata, .dynsym), the method tables that a Python
- * interpreter or extension module carries in its data (they name builtins
- * even in a stripped file), and the start of the enclosing FDE. Used beside
- * or after a recording, never in its way: one thread at a time per symbolizer.
+ * Sources, best first: debug information (separate files included); symbol tables (.symtab,
+ * .gnu_debugdata, .dynsym); the method tables that a Python interpreter or extension module carries
+ * in its data, which name builtins even in a stripped file; and the start of the enclosing FDE.
+ * Used beside or after a recording, never in its way: one thread at a time per symbolizer.
  */
 #ifndef PROBING_SYMBOLIZE_H
 #define PROBING_SYMBOLIZE_H

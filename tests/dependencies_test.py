@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The libraries that the build asks for, against docs/dependencies.md and against the licences that scripts/portable collects.
+"""The libraries that the build asks for, against docs/development.md and against the licences that scripts/portable collects.
 
 Usage: dependencies_test.py SOURCE_ROOT
 """
@@ -37,11 +37,11 @@ def main(root):
     if len(asked) < 15:
         print("only %d dependencies found: has the build another form now?" % len(asked))
         return 1
-    page, wrong = read(root, "docs", "dependencies.md"), []
+    page, wrong = read(root, "docs", "development.md").partition("\n## Dependencies\n")[2].partition("\n## Releasing\n")[0], []
     linked = re.search(r"^linked=\((.*?)\)$", read(root, "scripts", "portable"), re.M | re.S).group(1).split()
     for name, where in sorted(asked.items()):
         if not re.search(r"(?<![\w-])(lib)?%s(?![\w-])" % re.escape(name), page):
-            wrong.append("docs/dependencies.md has no %s, which %s asks for" % (name, where))
+            wrong.append("docs/development.md has no %s, which %s asks for" % (name, where))
         package = PACKAGES.get(name, (name if name.startswith("lib") else "lib" + name) + "-dev")
         if name not in NOT_LINKED and package not in linked:
             wrong.append("scripts/portable: no %s among 'linked', for %s of %s" % (package, name, where))

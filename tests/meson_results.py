@@ -19,6 +19,15 @@ EVENT = re.compile(r"^\[ *(RUN|OK|SKIPPED|FAILED) *\] (\w+)$")
 END = re.compile(r"^\[=+\] .* test\(s\) run\.$")
 
 
+# What a sanitizer adds once a test has failed in the middle: what that test would have freed.
+LEAKS = re.compile(r"^=+\n==\d+==ERROR: LeakSanitizer: .*", re.MULTILINE | re.DOTALL)
+
+
+def without_leaks(text):
+    """What a failed test said, as far as it tells why: without the leaks, if it failed before they were looked for."""
+    return LEAKS.sub("", text) if "[  FAILED  ]" in text else text
+
+
 def last_words(text, lines):
     return "\n".join(text.strip().splitlines()[-lines:])
 
@@ -73,7 +82,7 @@ def count(label, log):
                 print("FAIL  %s (%s)" % (full, test["result"]))
             counts[outcome] += 1
         if test["result"] not in PASSED | SKIPPED:
-            print(last_words(test.get("stdout", "") + test.get("stderr", ""), 60))
+            print(last_words(without_leaks(test.get("stdout", "") + test.get("stderr", "")), 60))
     print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)
 
 

@@ -1,21 +1,25 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""What tests/e2e/run.py runs a second time: assertions of marked tests, once, and nothing else.
+"""What tests/e2e/run.py runs a second time: assertions of marked tests, once, and nothing else; and what scripts/test says of failures.
 
 Usage: runner_test.py SOURCE_ROOT. The tests it runs are made here; no program is recorded.
 """
 import contextlib
 import io
 import os
+import re
 import select
+import subprocess
 import sys
+import tempfile
 import types
 import unittest
 import unittest.mock
 
 os.environ["PROBING_BINARY"] = "/bin/true"
 os.environ.pop("PROBING_NIGHTLY", None)
-sys.path.insert(0, os.path.join(sys.argv.pop(1), "tests", "e2e"))
+ROOT = sys.argv.pop(1)
+sys.path.insert(0, os.path.join(ROOT, "tests", "e2e"))
 sys.dont_write_bytecode = True
 import probing_test  # noqa: E402
 import run  # noqa: E402
@@ -179,6 +183,39 @@ class SecondRuns(unittest.TestCase):
         for reason, probability in (("", 0.001), ("a reason", 0), ("a reason", 0.02), ("a reason", 1)):
             with self.assertRaises(ValueError):
                 statistical(reason, probability)
+
+
+class ListOfFailures(unittest.TestCase):
+    def failures_of(self, *lines):
+        """What scripts/test lists of a runner's output, by line."""
+        with open(os.path.join(ROOT, "scripts", "test"), encoding="utf-8") as file:
+            function, = re.findall(r"(?ms)^failures_of\(\) \{$.*?^\}$", file.read())
+        with tempfile.NamedTemporaryFile("w") as output:
+            output.write("".join(line + "\n" for line in lines))
+            output.flush()
+            done = subprocess.run(["bash", "-c", function + "\nfailures_of root " + output.name], stdout=subprocess.PIPE, text=True, check=True)
+        return done.stdout.splitlines()
+
+    def test_each_with_its_reason(self):
+        self.assertEqual(["FAIL  root:   1.2 s  a.B.test_c", "    Traceback", "    AssertionError: 1 != 2", "FAIL  root: suite/other"],
+                         self.failures_of("ok      0.1 s  a.B.test_a", "FAIL    1.2 s  a.B.test_c", "Traceback", "AssertionError: 1 != 2",
+                                          "ok      0.1 s  a.B.test_d", "FAIL  suite/other", "1 passed, 2 failed, 0 skipped"))
+
+    def test_the_end_of_a_long_one_and_its_errors(self):
+        listed = self.failures_of("FAIL  one", "an Error", *map(str, range(100)))
+        self.assertEqual(["FAIL  root: one", "    an Error"] + ["    %d" % i for i in range(75, 100)], listed)
+
+    def test_not_what_passed_when_it_ran_again(self):
+        self.assertEqual(["FAIL  root:   1.0 s  a.B.test_c"],
+                         self.failures_of("FAIL    1.0 s  a.B.test_a", "few", "FAIL    1.0 s  a.B.test_c", "again: a.B.test_a: shares (0.0002)",
+                                          "ok      0.9 s  a.B.test_a"))
+
+    def test_both_times_of_what_failed_twice(self):
+        self.assertEqual(["FAIL  root:   1.0 s  a.B.test_a", "    few", "FAIL  root:   0.9 s  a.B.test_a", "    fewer"],
+                         self.failures_of("FAIL    1.0 s  a.B.test_a", "few", "again: a.B.test_a: shares (0.0002)", "FAIL    0.9 s  a.B.test_a", "fewer"))
+
+    def test_a_name_that_two_have(self):
+        self.assertEqual(["FAIL  root: a"], self.failures_of("FAIL  a", "ok    a"))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 """Turn text files, one behind the other, into a C string constant: embed.py NAME INPUT... OUTPUT."""
 import sys
 
+LINE = 120
 ESCAPES = {'\\': '\\\\', '"': '\\"', '\n': '\\n', '\t': '\\t', '?': '\\?'}
 
 
@@ -20,16 +21,19 @@ def literal(line):
     return '"' + ''.join(parts) + '"'
 
 
+def literals(text):
+    """A text as literals, one after the other: long lines in pieces, for compilers and people."""
+    return '\n\t'.join(literal(line[i:i + LINE]) for line in text.splitlines(keepends=True) for i in range(0, len(line), LINE)) or '""'
+
+
 def main():
     name, *sources, target = sys.argv[1:]
-    lines = []
+    text = ''
     for source in sources:
         with open(source, encoding='utf-8') as file:
-            lines += file.read().splitlines(keepends=True)
+            text += file.read()
     with open(target, 'w', encoding='ascii') as file:
-        file.write('extern const char %s[];\nconst char %s[] =\n\t' % (name, name))
-        file.write('\n\t'.join(map(literal, lines)) or '""')
-        file.write(';\n')
+        file.write('extern const char %s[];\nconst char %s[] =\n\t%s;\n' % (name, name, literals(text)))
 
 
 if __name__ == '__main__':

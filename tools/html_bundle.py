@@ -12,26 +12,24 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
-from embed import literal  # noqa: E402
+from embed import literals  # noqa: E402
 
-LINE = 120
-OPTIONS = ['--bundle', '--minify', '--keep-names', '--format=iife', '--target=es2020', '--charset=ascii',
-           '--legal-comments=none', '--log-level=warning']
+OPTIONS = ['--bundle', '--minify', '--target=es2020', '--charset=ascii', '--legal-comments=none', '--log-level=warning']
 
 
-def run_esbuild(node, source, modules, folder):
-    """The script, the style, and the files that they are made of."""
+def run_esbuild(node, modules, folder, *more):
+    """Bundles into a folder. Returns the packages that went into it."""
     esbuild = os.path.join(modules, 'node_modules', 'esbuild', 'bin', 'esbuild')
     meta = os.path.join(folder, 'meta.json')
-    subprocess.run([node, esbuild, os.path.join(source, 'main.js'), *OPTIONS, '--metafile=' + meta,
-                    '--outfile=' + os.path.join(folder, 'bundle.js')], check=True, cwd=modules,
+    subprocess.run([node, esbuild, *OPTIONS, *more, '--metafile=' + meta, '--outdir=' + folder], check=True, cwd=modules,
                    env={**os.environ, 'NODE_PATH': os.path.join(modules, 'node_modules')})
-    texts = []
-    for name in ('bundle.js', 'bundle.css'):
-        with open(os.path.join(folder, name), encoding='ascii') as file:
-            texts.append(file.read())
     with open(meta, encoding='utf-8') as file:
-        return (*texts, json.load(file)['inputs'])
+        return packages_of(json.load(file)['inputs'])
+
+
+def read_bundle(folder, name):
+    with open(os.path.join(folder, name), encoding='ascii') as file:
+        return file.read()
 
 
 def packages_of(inputs):
@@ -55,24 +53,24 @@ def licence_of(folder):
         return '%s %s (%s)\n\n%s\n' % (about['name'], about['version'], about['license'], file.read().strip())
 
 
+def licences_of(modules, packages):
+    return ('\n' + '-' * 70 + '\n\n').join(licence_of(os.path.join(modules, 'node_modules', name)) for name in packages)
+
+
 def write_string(file, name, text):
-    """Long lines in pieces, for compilers and people."""
-    pieces = [line[i:i + LINE] for line in text.splitlines(keepends=True) for i in range(0, len(line), LINE)]
-    file.write('extern const char %s[];\nconst char %s[] =\n\t' % (name, name))
-    file.write('\n\t'.join(map(literal, pieces)) or '""')
-    file.write(';\n')
+    file.write('extern const char %s[];\nconst char %s[] =\n\t%s;\n' % (name, name, literals(text)))
 
 
 def main():
     node, source, modules, output, licences_path = map(os.path.abspath, sys.argv[1:])
     with tempfile.TemporaryDirectory() as folder:
-        script, style, inputs = run_esbuild(node, source, modules, folder)
-    packages = packages_of(inputs)
+        packages = run_esbuild(node, modules, folder, '--format=iife', '--keep-names', os.path.join(source, 'main.js'))
+        script, style = (read_bundle(folder, name) for name in ('main.js', 'main.css'))
     if 'd3-flame-graph' not in packages:
         sys.exit('html_bundle: d3-flame-graph is not among what was bundled: %s' % packages)
     if '</script' in script.lower() or '</style' in style.lower():
         sys.exit('html_bundle: the bundle would end its own element')
-    licences = ('\n' + '-' * 70 + '\n\n').join(licence_of(os.path.join(modules, 'node_modules', name)) for name in packages)
+    licences = licences_of(modules, packages)
     with open(licences_path, 'w', encoding='utf-8') as file:
         file.write(licences)
     with open(output, 'w', encoding='ascii') as file:

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The HTML flame graph's bundle in a release's archive, so that building it takes neither npm nor a network.
+"""The bundles of the HTML flame graph and of the page in a release's archive, so that building it takes neither npm nor a network.
 
 Usage: html_bundled.py make         as Meson's dist script: puts what this build has bundled into the archive
        html_bundled.py check SOURCE whether SOURCE/bundled is there and was made of the files that are in SOURCE now
 
-SOURCE is the folder src/export/html. The folder bundled has the two files that html_bundle.py makes, and SHA256SUMS: of
+SOURCE is the folder src/export/html. The folder bundled has the files that html_bundle.py and page_bundle.py make, and SHA256SUMS: of
 these, and of all that they were made of, with paths relative to SOURCE. Exit status: 0 it fits; 1 it does not, with
 the reason on stderr; 2 it is not there.
 """
@@ -16,8 +16,9 @@ import subprocess
 import sys
 
 HERE = os.path.join('src', 'export', 'html')
-MADE = ('html_page.c', 'licences.html-flame-graph.txt')
-TOOLS = ('html_bundle.py', 'embed.py')
+LIBRARIES = os.path.join('..', '..', 'serve', 'page', 'libraries')
+MADE = ('html_page.c', 'licences.html-flame-graph.txt', 'editor.js', 'plot.js', 'licences.page.txt')
+TOOLS = ('html_bundle.py', 'page_bundle.py', 'embed.py')
 
 
 def digest(path):
@@ -28,6 +29,7 @@ def digest(path):
 def covered(source):
     """Paths relative to @source of what was made, and of what it was made of."""
     own = [name for name in os.listdir(source) if name.endswith(('.js', '.css', '.json'))]
+    own += [os.path.join(LIBRARIES, name) for name in os.listdir(os.path.join(source, LIBRARIES)) if name.endswith('.js')]
     tools = [os.path.join('..', '..', '..', 'tools', name) for name in TOOLS]
     return [os.path.join('bundled', name) for name in MADE] + sorted(own) + tools
 
@@ -38,9 +40,9 @@ def sums(source):
 
 def make():
     build, source = os.environ['MESON_BUILD_ROOT'], os.path.join(os.environ['MESON_DIST_ROOT'], HERE)
-    target = os.path.join(HERE, MADE[0])
-    if subprocess.run(['ninja', '-C', build, target], stdout=subprocess.DEVNULL, check=False).returncode != 0:
-        sys.exit('html_bundled: this build has no HTML flame graphs, which an archive must have: set it up with -Dhtml=enabled')
+    targets = [os.path.join(HERE, name) for name in MADE]
+    if subprocess.run(['ninja', '-C', build, *targets], stdout=subprocess.DEVNULL, check=False).returncode != 0:
+        sys.exit('html_bundled: this build has no bundles, which an archive must have: set it up with -Dhtml=enabled')
     os.makedirs(os.path.join(source, 'bundled'))
     for name in MADE:
         shutil.copy(os.path.join(build, HERE, name), os.path.join(source, 'bundled', name))

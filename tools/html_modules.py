@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Fetch what the HTML flame graph is bundled from: html_modules.py NPM SOURCE BUILD
+"""Fetch what the HTML flame graph and the page are bundled from: html_modules.py NPM SOURCE BUILD
 
 Runs "npm ci" in BUILD for the package.json and the lock in SOURCE; no script of any package is run. What is there
 already and of the same lock is kept, so that no network is needed again.

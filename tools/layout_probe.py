@@ -11,9 +11,13 @@ Compiles tools/layout_probe.c with $CC (cc). Exit status 1, with the reason on
 stderr, where the headers do not compile or contradict themselves.
 """
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
+
+sys.dont_write_bytecode = True
+from layout_table import checksum  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -24,7 +28,7 @@ def probe(headers, free_threaded):
     with tempfile.TemporaryDirectory() as folder:
         program = os.path.join(folder, "layout_probe")
         # Initialisers name functions that only the library has; none is called.
-        done = subprocess.run([os.environ.get("CC", "cc"), "-w", *options, "-I" + headers, "-I" + headers + "/internal",
+        done = subprocess.run([*shlex.split(os.environ.get("CC", "cc")), "-w", *options, "-I" + headers, "-I" + headers + "/internal",
                                "-idirafter", os.path.dirname(headers),  # pyconfig.h may be a door to the machine's own
                                "-Wl,--unresolved-symbols=ignore-all", "-no-pie", "-o", program,
                                os.path.join(HERE, "layout_probe.c")], stderr=subprocess.PIPE, text=True, check=False)
@@ -53,7 +57,8 @@ def release_file(text):
             result.append("offset %s %s" % (line[1], line[2]))
         elif line[0] == "word":
             result.append("word %s %s" % (line[1], line[2]))
-    return "\n".join(result) + "\n"
+    text = "\n".join(result) + "\n"
+    return text + "checksum %s\n" % checksum(text)
 
 
 def main(arguments):

@@ -5,15 +5,28 @@
 Usage: layout_table.py OUTPUT RELEASE... Each file becomes one initialiser of
 struct release (unwind/cpython/layout.c); numbers are kept plus one, so that what
 a file does not name is zero: absent.
+
+The last line of a file is a checksum of the others, by layout_probe.py. So a row that was not measured from
+headers is refused on every machine, also where no test has an interpreter or a memory image that needs it.
 """
+import hashlib
 import re
 import sys
+
+
+def checksum(text):
+    """Of the lines but comments and the checksum itself."""
+    rows = [line for line in text.splitlines() if line.strip() and not line.startswith(("#", "checksum "))]
+    return hashlib.sha256("\n".join(rows).encode("ascii")).hexdigest()[:16]
 
 
 def initialiser(path):
     offsets, words, number, n_words = [], [], None, 0
     with open(path, encoding="ascii") as file:
-        lines = [line.split() for line in file if line.strip() and not line.startswith("#")]
+        text = file.read()
+    if not text.endswith("\nchecksum %s\n" % checksum(text)):
+        sys.exit("layout_table: %s: its rows are not those that tools/layout_probe.py measured: run that again" % path)
+    lines = [line.split() for line in text.splitlines() if line.strip() and not line.startswith(("#", "checksum "))]
     for line in lines:
         if line[0] == "release" and len(line) == 2:
             number = re.fullmatch(r"(\d+)\.(\d+)(t?)", line[1])

@@ -31,6 +31,14 @@ __all__ = ["Error", "ExternalTable", "binary", "connect", "disable_torch_profili
            "query", "span", "step", "table"]
 
 
+def _begin():
+    """What probing.start names: _start.py is imported only where the environment asks for it."""
+    import os
+    if os.environ.get("PROBING") or os.environ.get("PROBING_TORCH_PROFILING"):
+        from probing._start import begin
+        begin()
+
+
 # The start hook (_start.py) imports this package into programs that use none of these: each comes when it is first used (PEP 562).
 def __getattr__(name):
     if name not in _PLACES:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Collectives and messages of torch.distributed, as rows of the ring comm_metrics: docs/torch-communication.md.
+"""Collectives and messages of torch.distributed, as rows of the ring comm_metrics: docs/torch.md.
 
 Methods of torch's class ProcessGroup are replaced, which all functions of torch.distributed call. The reducer of
 DistributedDataParallel calls them from C++, past Python: it gets a group of Python's in place of the real one, which calls
@@ -126,6 +126,7 @@ class Comm(object):
         self.lock = threading.Lock()
         self.proxies = weakref.WeakKeyDictionary()  # reducer: its group of Python's
         self.numbers = itertools.count(1)
+        self.callbacks = set()  # weak references to those of futures that threads of torch have yet to call, or to free
         self.undo = []
         self.is_on = False
 
@@ -168,7 +169,8 @@ class Comm(object):
         self.pending.clear()
         self.waited.clear()
         self.on_gpu.clear()
-        atexit.unregister(self.drain)
+        if not self.callbacks:
+            atexit.unregister(self.drain)
 
     def fail(self):
         """An exception of ours: say it once, and write no more rows. Called where it is handled."""
@@ -181,13 +183,13 @@ class Comm(object):
             error[0].__name__, error[1], os.path.basename(where.tb_frame.f_code.co_filename), where.tb_lineno))
 
     def drain(self):
-        """At exit, so that futures do not call into an interpreter that has ended."""
+        """At exit, so that futures do not call into an interpreter that has ended. A thread of torch that asks for the GIL
+        then ends the process by std::terminate: also after the row is written, when it frees the callback."""
         until = time.monotonic() + DRAIN_S
-        while self.pending and time.monotonic() < until:
-            self.collect()
-            if not any(call.has_future for call in list(self.pending.values())):
-                break
+        self.collect()
+        while self.callbacks and time.monotonic() < until:
             time.sleep(0.001)
+            self.collect()
 
     # -- the call --
 
@@ -358,7 +360,9 @@ class Comm(object):
             self.watch(work, call)
             if future is not None and not is_waited:
                 call.has_future = True
-                future.add_done_callback(lambda _: self.end(call))
+                callback = lambda _: self.end(call)
+                self.callbacks.add(weakref.ref(callback, self.callbacks.discard))
+                future.add_done_callback(callback)
 
     def refused(self, call):
         """The call has raised: its operation does not hang."""

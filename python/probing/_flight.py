@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Dumps of PyTorch's Flight Recorder, while the program runs or hangs: docs/torch-communication.md."""
+"""Dumps of PyTorch's Flight Recorder, while the program runs or hangs: docs/torch.md."""
 import os
 import sys
 

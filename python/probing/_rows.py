@@ -356,6 +356,16 @@ _idle = {}
 MAX_IDLE = 1024
 
 
+def _make_idle(name):
+    """One without attributes, kept for the next span of its name."""
+    idle = _Idle()
+    idle.name = name
+    idle.attributes = {}
+    if len(_idle) < MAX_IDLE:
+        _idle[name] = idle
+    return idle
+
+
 def span(name, **attributes):
     """A time with a name: with probing.span("load", rank=3): ..., or @probing.span("load") on a function, also async.
 
@@ -364,16 +374,12 @@ def span(name, **attributes):
     """
     if _rings is not None:
         return _Span(name, attributes)
-    if not attributes:
-        found = _idle.get(name)
-        if found is not None:
-            return found
-    idle = _Idle()
-    idle.name = name
-    idle.attributes = attributes
-    if not attributes and len(_idle) < MAX_IDLE:
-        _idle[name] = idle
-    return idle
+    if attributes:
+        idle = _Idle()
+        idle.name = name
+        idle.attributes = attributes
+        return idle
+    return _idle.get(name) or _make_idle(name)
 
 
 _activate(getattr(sys, "_probing_rings", None))  # last: an agent that comes now finds _activate()

@@ -96,7 +96,7 @@ def decide(mode, script):
         try:
             found = re.search(mode[len("regex:"):], script)
         except re.error as error:
-            raise Mistake("PROBING=%s is no regular expression: %s" % (mode, error))
+            raise Mistake("PROBING=%s is not a regular expression: %s" % (mode, error))
         return (True, "%s matches %s" % (mode, script)) if found else None
     if mode.endswith(".py"):
         return (True, "the script is %s" % script) if script == os.path.basename(mode) else None

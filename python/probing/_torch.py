@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 import weakref
+from collections import OrderedDict
 
 from probing import _comm, _inside, _rows
 from probing._inside import Refused
@@ -23,7 +24,8 @@ MAX_STREAMS = 1000
 MAX_PENDING = 100000  # rows whose time the GPU does not know yet
 COLUMNS = {"step": int, "seq": int, "module": str, "stage": str, "allocated": float, "max_allocated": float, "cached": float,
            "max_cached": float, "time_offset": float, "duration": float, "operation_name": str, "duration_ms": float,
-           "local_step": int, "global_step": int, "rank": int, "tid": int, "began": float, "host_ms": float}
+           "local_step": int, "global_step": int, "rank": int, "tid": int, "began": float, "host_ms": float,
+           "allocated_before": float}
 MB = 1e6
 _ALLOWED = "on, off, RATE[:LAYER_RATE], ordered:RATE or random:RATE, then ,backward=on|off ,sync=on|off ,memory=on|off|RATE " \
     ",comm=on|off ,exprs=VARIABLE@FUNCTION"
@@ -247,7 +249,7 @@ class Trace(object):
             node = torch.zeros(1, requires_grad=True, device="cpu").view(1).grad_fn
         has_prehooks = hasattr(node, "register_prehook")  # since torch 2.0
         agent["begin"](self, self.local, is_grad_enabled, getattr(torch._C, "_get_tracing_state", lambda: None), torch.Tensor,
-                       type(node.next_functions[0][0]), None if has_prehooks else lambda: torch.empty(0, device="cpu"))
+                       type(node.next_functions[0][0]), None if has_prehooks else lambda: torch.empty(0, device="cpu"), OrderedDict)
         self.new_seq = agent["sequence"]
         enter, leave = agent["enter"], agent["leave"]
         if is_compiling is not None:  # code that is compiled must not contain them
@@ -432,7 +434,7 @@ class Trace(object):
             running = self.local.optimizers
             if running:
                 self.drop_left(running)
-            event = self.cuda.record() if self.cuda is not None and self.is_wanted else None
+            event = self.cuda.begin() if self.cuda is not None and self.is_wanted else None
             running.append((optimizer, time.perf_counter(), event))
         except Exception:
             self.fail()
@@ -493,7 +495,7 @@ class Trace(object):
             return
         self.append(self.step, self.new_seq(), name, stage, None, None, None, None, began - self.step_began, now - began,
                     kind, (now - began) * 1e3, self.local_step, self.global_step, self.rank, self.local.tid, began,
-                    (now - began) * 1e3)
+                    (now - began) * 1e3, None)
 
     def current_step(self):
         return self.step
@@ -544,6 +546,7 @@ class Trace(object):
         self.is_on = True
         try:
             self.agent["start"]()
+            self.hook_registration()
             self.hook_optimizers()
             self.hook_loaders()
             self.begin_step()
@@ -563,6 +566,19 @@ class Trace(object):
                 self.cuda.collect()
         except Exception:  # the GPU has failed: its last rows are missing
             self.cuda = None
+
+    def hook_registration(self):
+        """torch calls this function for each hook of a node: the agent's registers ours quickly, and calls torch's for all others."""
+        owner = self.torch.autograd.Function
+        register = getattr(owner, "_register_hook", None)
+        if register is None or "_register_hook" in vars(owner):
+            return
+        owner._register_hook = ours = self.agent["registrar"](register)
+
+        def restore():
+            if vars(owner).get("_register_hook") is ours:
+                del owner._register_hook
+        self.undo.append(restore)
 
     def hook_optimizers(self):
         module = sys.modules["torch.optim.optimizer"]
@@ -688,6 +704,14 @@ class Cuda(object):
             event.record(self.current_stream(device))
         return event
 
+    def begin(self):
+        """The event at the beginning of a pass. It keeps the memory that is allocated then; as record(), it may be None."""
+        allocated = self.memory()[0] if self.reads_memory and not self.is_capturing() else None  # takes longer than the event
+        event = self.record()
+        if event is not None:
+            event.probing_allocated = allocated
+        return event
+
     def current_stream(self, device):
         """torch makes an object at each question, which takes longer than to record the event."""
         key = self.key_of_stream(device)
@@ -732,7 +756,7 @@ class Cuda(object):
         self.pending.append((event, ended, now - began,
                              [trace.step, seq, name, stage, allocated, max_allocated, cached, max_cached,
                               began - trace.step_began, None, kind, None, trace.local_step, trace.global_step, trace.rank,
-                              trace.local.tid, began, (now - began) * 1e3]))
+                              trace.local.tid, began, (now - began) * 1e3, event.probing_allocated]))
 
     def read_later(self, table, step, function, name, value):
         """A variable on the GPU: it is copied when the GPU comes to it."""

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "src/agent/crash.h"
@@ -15,6 +16,7 @@
 #include "src/agent/python.h"
 #include "src/agent/rows.h"
 #include "src/agent/sampler.h"
+#include "src/agent/settings.h"
 #include "src/agent/worker.h"
 
 __attribute__((section(AGENT_SECTION), used)) struct agent_state agent = { .magic = AGENT_MAGIC };
@@ -56,20 +58,15 @@ int agent_thread_with(void *(*body)(void *), void *data, size_t stack_bytes, pth
  * when it runs again. A child that only executes a program never does.
  */
 static bool child_starts;
-static bool is_queued;    /* once: the main thread may be in C code for long, while others fork */
-static bool is_following; /* a copy of probing.follow_forks: any thread forks, while the listener configures */
+static bool is_queued; /* once: the main thread may be in C code for long, while others fork */
 
-void agent_take_configuration(void)
-{
-	__atomic_store_n(&is_following, config_is_on(&agent.config, &config_follow_forks), __ATOMIC_SEQ_CST);
-}
-
-void agent_forget_applied(void)
-{
-	for (unsigned i = 0; i < n_config_keys; i++)
-		if (config_keys[i]->module)
-			agent.config.values[i].is_set = false;
-}
+/*
+ * Without a GIL, a child that another thread than the main one has forked keeps a pointer to the main thread's state
+ * (_PyRuntime.main_tstate), which it frees. A queued call is written there. So such a child, and its children, have no
+ * agent. Source: Py_AddPendingCall() in Python/ceval_gil.c and PyOS_AfterFork_Child(), 3.13 to 3.15.
+ */
+static __thread bool forks_safely; /* before the fork, and in its child */
+static bool is_without_main;
 
 static enum agent_status get_status(void)
 {
@@ -80,7 +77,7 @@ static bool follows_forks(void)
 {
 	enum agent_status status = get_status();
 
-	return __atomic_load_n(&is_following, __ATOMIC_SEQ_CST) && (status == AGENT_ARMED || status == AGENT_STARTING);
+	return settings_follow_forks() && (status == AGENT_ARMED || status == AGENT_STARTING);
 }
 
 /* In the parent it has nothing to do. */
@@ -103,9 +100,19 @@ static void before_fork(void)
 {
 	int saved = errno;
 
-	if (follows_forks() && python_is_running() && !__atomic_exchange_n(&is_queued, true, __ATOMIC_SEQ_CST) &&
-	    !python_call_soon(start_in_child))
+	forks_safely = !is_without_main && (!python_is_free_threaded() || syscall(SYS_gettid) == getpid());
+	if (forks_safely && follows_forks() && python_is_running() &&
+	    !__atomic_exchange_n(&is_queued, true, __ATOMIC_SEQ_CST) && !python_call_soon(start_in_child))
 		__atomic_store_n(&is_queued, false, __ATOMIC_SEQ_CST);
+	settings_before_fork();
+	errno = saved;
+}
+
+static void after_fork(void)
+{
+	int saved = errno;
+
+	settings_after_fork();
 	errno = saved;
 }
 
@@ -114,7 +121,9 @@ static void begin_child(void)
 {
 	int saved = errno;
 
-	child_starts = follows_forks();
+	settings_after_fork();
+	is_without_main = python_is_free_threaded() && !forks_safely;
+	child_starts = !is_without_main && follows_forks();
 	rows_fork();
 	crash_fork();
 	worker_reset();
@@ -122,7 +131,7 @@ static void begin_child(void)
 	agent.listener = agent.worker = 0;
 	agent.has_probes = agent.has_undo = 0; /* it is undone here, too (src/cli/probes.py, package.py) */
 	if (!child_starts)
-		agent_forget_applied();
+		settings_forget_applied();
 	agent_off("it is a forked child of the process that the agent was loaded into");
 	errno = saved;
 }
@@ -147,18 +156,20 @@ static void set_options(uint32_t options)
 
 	agent.options |= options;
 	if (options & AGENT_FOLLOW_FORKS)
-		(void)config_assign(&agent.config, "follow_forks=on", why);
+		(void)settings_assign("follow_forks=on", why);
 	if (options & AGENT_NO_EVAL)
-		(void)config_assign(&agent.config, "eval=off", why);
-	agent_take_configuration();
+		(void)settings_assign("eval=off", why);
 }
 
 /* In the main thread, between two instructions. */
 static int begin_in_python(void *unused)
 {
+	struct config config;
+
 	(void)rows_offer(unused);
 	python_offer_package();
-	python_apply(&agent.config);
+	settings_get(&config);
+	python_apply(&config);
 	return 0;
 }
 
@@ -183,12 +194,15 @@ __attribute__((visibility("default"))) int probing_agent_start(uint32_t options)
 	missing = python_find();
 	if (missing)
 		return give_up(missing, -EOPNOTSUPP);
+	python_look_at_caller();
 	if (!python_is_running())
 		return give_up("its Python has not been started, or has ended", -EAGAIN);
+	if (is_without_main)
+		return give_up("its Python has no GIL, and another thread than the main one forked it", -EOPNOTSUPP);
 	if (!is_prepared) {
-		r = pthread_atfork(before_fork, NULL, begin_child);
+		r = pthread_atfork(before_fork, after_fork, begin_child);
 		if (r != 0)
-			return give_up("there is no memory", -r);
+			return give_up("not enough memory", -r);
 		is_prepared = true;
 	}
 	r = worker_start();
@@ -201,6 +215,8 @@ __attribute__((visibility("default"))) int probing_agent_start(uint32_t options)
 		return give_up("it cannot have another thread", r);
 	}
 	(void)python_call_soon(begin_in_python); /* refused: the next evaluation does it */
+	if (syscall(SYS_gettid) != getpid())
+		worker_take_turn();
 	return 0;
 }
 
@@ -210,5 +226,5 @@ __attribute__((visibility("default"))) int probing_agent_configure(const char *a
 		snprintf(why, CONFIG_MAX_WHY, "the agent runs already: its socket is the way to configure it");
 		return -EBUSY;
 	}
-	return config_assign(&agent.config, assignment, why);
+	return settings_assign(assignment, why);
 }

@@ -13,6 +13,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "src/agent/protocol.h"
 #include "src/agent/sample_ring.h"
@@ -33,8 +34,10 @@ enum agent_status {
 
 /* Options of a start, a bit each. */
 enum {
-	AGENT_FOLLOW_FORKS = 1, /* a child that forks gets an agent of its own: switches probing.follow_forks on */
-	AGENT_NO_EVAL = 2,      /* it runs no code that is sent: switches probing.eval off */
+	AGENT_FOLLOW_FORKS = 1,  /* a child that forks gets an agent of its own: switches probing.follow_forks on */
+	AGENT_NO_EVAL = 2,       /* it runs no code that is sent: switches probing.eval off */
+	AGENT_TRUSTS_FILTER = 4, /* for probing: a seccomp filter that cannot be read does no harm, its user has said */
+	AGENT_NO_ROWS = 8,       /* it creates no rings for rows: a seccomp filter would end the program for that */
 };
 
 struct agent_state {
@@ -50,6 +53,19 @@ struct agent_state {
 	char reason[128];    /* of AGENT_OFF: a clause; "" on request */
 	struct config config;
 };
+
+enum { AGENT_MAX_NAMES = 100 };
+
+/*
+ * agent_format_socket - an abstract name for the agent's socket. Names are unique in a network namespace, which containers
+ * may share: the agent takes the first one that is free.
+ * @pid: in the namespace of the process. @i: below AGENT_MAX_NAMES. @to: struct agent_state's; the rest stays as it is.
+ * Returns its length without the NUL.
+ */
+static inline int agent_format_socket(char to[108], int pid, unsigned i)
+{
+	return snprintf(to, 107, i ? "probing-%d-%u" : "probing-%d", pid, i);
+}
 
 /*
  * probing_agent_start - start the agent in this process; harmless where it runs already.
@@ -75,7 +91,7 @@ int probing_agent_spawn(const char *const argv[], int patience_ms, char *out, si
 /* Input and output of the stub in the process' memory; probing fills in the first and reads the second. */
 struct agent_stub {
 	/* Filled in: addresses of libc's functions, and the library. */
-	uint64_t pthread_create, pthread_self, pthread_detach, dlopen, dlsym, dlerror, errno_location, close;
+	uint64_t pthread_create, pthread_self, pthread_detach, dlopen, dlsym, dlerror, errno_location, close, syscall;
 	uint64_t entry; /* of a library that is loaded already; 0: it is not */
 	int32_t fd;     /* the library's descriptor, to be closed after loading; -1: none */
 	uint32_t options;
@@ -87,6 +103,7 @@ struct agent_stub {
 	int32_t create_error; /* of pthread_create(), an errno; -1: not called yet */
 	int32_t start_error;  /* result of the entry function */
 	uint64_t thread;
+	int32_t tid;     /* of the one that it has started, in its PID namespace; set before is_done */
 	char error[256]; /* of dlopen() */
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* crash.h - the key probing.crash: a report on a fatal signal, or an uncaught exception. Private.
  *
- * While it is on, another process, `probing crash`, waits beside this one. On SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGSYS and
- * SIGABRT the thread asks it for a report, waits until that is written, and then the signal goes the way that it would have
- * gone: to the program's handler, or to the kernel, with the same status and core.
+ * While it is on, another process, `probing crash`, waits beside this one. On SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGSYS
+ * and SIGABRT the thread asks it for a report, and waits until that is written. Then the signal goes the way that it
+ * would have gone: to the program's handler, or to the kernel, with the same status and core.
  */
 #ifndef PROBING_AGENT_CRASH_H
 #define PROBING_AGENT_CRASH_H

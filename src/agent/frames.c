@@ -123,7 +123,7 @@ static __always_inline void keep_thread(struct walk *walk, uint32_t tid)
 	struct frames_room *whole = (struct frames_room *)walk->room;
 
 	(void)tid;
-	whole->known = walk->thread;
+	whole->known = walk->room->now.thread;
 	whole->has_known = true;
 }
 

@@ -28,6 +28,7 @@
 #include "src/agent/private.h"
 #include "src/agent/python.h"
 #include "src/agent/sampler.h"
+#include "src/agent/settings.h"
 #include "src/agent/worker.h"
 
 enum {
@@ -282,7 +283,7 @@ static void begin(struct client *client, const struct message *message)
 	}
 	code = malloc(message->n_text + 1);
 	if (!code) {
-		refuse(client, "there is no memory");
+		refuse(client, "not enough memory");
 		return;
 	}
 	memcpy(code, message->text, message->n_text);
@@ -337,7 +338,7 @@ static int disarm(void)
 		worker_take_result(&outcome, &text, &n_text);
 		free(text);
 		on.is_disarming = false;
-		agent_forget_applied();
+		settings_forget_applied();
 		return 1;
 	}
 	if (worker_has_died()) {
@@ -371,7 +372,7 @@ static void begin_applying(struct client *client, unsigned key)
 	char *code = python_apply_code(&on.applied, key);
 
 	if (!code || !worker_submit(code, strlen(code))) {
-		refuse(client, !code               ? "there is no memory"
+		refuse(client, !code               ? "not enough memory"
 			       : worker_has_died() ? "the interpreter has ended"
 						   : "an evaluation has not ended yet");
 		free(code);
@@ -395,7 +396,7 @@ static void end_applying(const char *problem, size_t n_problem)
 {
 	on.is_applying = false;
 	if (!problem)
-		agent.config = on.applied;
+		settings_set(&on.applied);
 	else if (config_keys[on.applied_key] == &config_crash)
 		(void)set_crash(&agent.config); /* as before */
 	if (!on.applier)
@@ -419,7 +420,7 @@ static void apply(void)
 	(void)worker_take_output(&stream, ignored, sizeof ignored);
 	if (worker_phase() == JOB_DONE) {
 		worker_take_result(&outcome, &text, &n_text);
-		end_applying(outcome == OUTCOME_NOTHING ? NULL : text ? text : "there is no memory", n_text);
+		end_applying(outcome == OUTCOME_NOTHING ? NULL : text ? text : "not enough memory", n_text);
 		free(text);
 	} else if (worker_has_died()) {
 		worker_abandon();
@@ -436,7 +437,7 @@ static void configure(struct client *client, const struct message *message)
 	int key;
 
 	if (message->n_text >= sizeof assignment || memchr(message->text, '\0', message->n_text)) {
-		refuse(client, "that is no KEY=VALUE");
+		refuse(client, "that is not KEY=VALUE");
 		return;
 	}
 	memcpy(assignment, message->text, message->n_text);
@@ -466,8 +467,7 @@ static void configure(struct client *client, const struct message *message)
 			(void)set_crash(&agent.config);
 		return;
 	}
-	agent.config = on.applied;
-	agent_take_configuration();
+	settings_set(&on.applied);
 	put_configuration(client);
 }
 
@@ -482,7 +482,7 @@ static void start_sampling(struct client *client, const struct message *message)
 
 	if (rate < SAMPLE_MIN_RATE || stack_bytes > SAMPLE_RING_MAX_STACK_BYTES || stack_bytes % 8 != 0 ||
 	    client->out.n > 0) {
-		refuse(client, "these are no numbers to sample by");
+		refuse(client, "these are not sampling parameters");
 		return;
 	}
 	memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
@@ -509,7 +509,7 @@ static void watch_python(struct client *client, const struct message *message)
 	struct python_layout layout;
 
 	if (on.recorder != client || message->n_text != sizeof layout) {
-		refuse(client, "that is no layout of a sampled process");
+		refuse(client, "that is not the layout of a sampled process");
 		return;
 	}
 	memcpy(&layout, message->text, sizeof layout);
@@ -575,7 +575,7 @@ static void answer_all(struct client *client)
 		take_off(&client->in, (size_t)n);
 	}
 	if (n < 0) {
-		refuse(client, n == -EPROTONOSUPPORT ? "this agent is of another version" : "that was no message");
+		refuse(client, n == -EPROTONOSUPPORT ? "this agent is of another version" : "that was not a message");
 		client->is_closing = true;
 	}
 }
@@ -768,15 +768,13 @@ static int leave_files(void)
 	return 0;
 }
 
-/* Named after the PID; if that name is taken, a longer one that contains it. */
 static int make_socket(void)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	for (unsigned i = 0; fd >= 0 && i < 100; i++) {
-		int n = snprintf(agent.socket, sizeof agent.socket - 1, i ? "probing-%d-%u" : "probing-%d",
-				 (int)agent.pid, i);
+	for (unsigned i = 0; fd >= 0 && i < AGENT_MAX_NAMES; i++) {
+		int n = agent_format_socket(agent.socket, agent.pid, i);
 
 		memcpy(address.sun_path + 1, agent.socket, (size_t)n);
 		if (bind(fd, (struct sockaddr *)&address,

@@ -22,12 +22,6 @@ static inline int agent_thread(void *(*body)(void *), size_t stack_bytes, pthrea
 /* Switch off, with the reason. @reason: a clause; "": on request. */
 void agent_off(const char *reason);
 
-/* After a change of the configuration: the part that other threads read. */
-void agent_take_configuration(void);
-
-/* Keys that a module of Python applies are unset: what they had changed has been undone. */
-void agent_forget_applied(void);
-
 /* listener_start - make the thread that listens. Negative errno. */
 int listener_start(void);
 

@@ -30,6 +30,7 @@ enum { METHOD_ONE_ARGUMENT = 8 /* METH_O */, FILE_INPUT = 257 /* Py_file_input *
 /* Source: Doc/c-api of CPython 3.6 to 3.15. */
 static struct {
 	int (*IsInitialized)(void);
+	void *(*ThisThreadState)(void);
 	const char *(*GetVersion)(void);
 	int (*Ensure)(void);
 	void (*Release)(int);
@@ -63,12 +64,14 @@ static struct {
 	object **KeyboardInterrupt;
 	/* Only in some releases; otherwise NULL. */
 	int (*IsFinalizing)(void);
+	void *(*MainInterpreter)(void);
 	int (*HasThreads)(void);
 	void (*InitThreads)(void);
 } py;
 
 static const struct python_name functions[] = {
 	{ "Py_IsInitialized", &py.IsInitialized, false },
+	{ "PyGILState_GetThisThreadState", &py.ThisThreadState, false },
 	{ "Py_GetVersion", &py.GetVersion, false },
 	{ "PyGILState_Ensure", &py.Ensure, false },
 	{ "PyGILState_Release", &py.Release, false },
@@ -101,6 +104,7 @@ static const struct python_name functions[] = {
 	{ "PyErr_ExceptionMatches", &py.IsError, false },
 	{ "PyExc_KeyboardInterrupt", &py.KeyboardInterrupt, false },
 	{ "Py_IsFinalizing", &py.IsFinalizing, true },
+	{ "PyInterpreterState_Main", &py.MainInterpreter, true }, /* 3.7 */
 	{ "PyEval_ThreadsInitialized", &py.HasThreads, true },
 	{ "PyEval_InitThreads", &py.InitThreads, true },
 };
@@ -110,6 +114,7 @@ extern const char evaluate_source[], package_source[]; /* evaluate.py, package.p
 #define SPACE "_probing_agent" /* key in sys */
 
 static char missing[96], version[32];
+static bool is_free_threaded;
 
 const char *python_look_up(const struct python_name *names, size_t n)
 {
@@ -146,8 +151,14 @@ const char *python_find(void)
 	snprintf(version, sizeof version, "%.*s", (int)strcspn(py.GetVersion(), " "), py.GetVersion());
 	if (strncmp(version, "3.", 2) != 0 || atoi(version + 2) < 6)
 		return "its Python is older than 3.6";
+	is_free_threaded = strstr(py.GetVersion(), "free-threading") != NULL;
 	is_found = true;
 	return NULL;
+}
+
+bool python_is_free_threaded(void)
+{
+	return is_free_threaded;
 }
 
 const char *python_version(void)
@@ -160,9 +171,27 @@ bool python_has_package(void)
 	return atoi(version + 2) >= 8;
 }
 
+/* From 3.15 on Py_IsInitialized() is false until `site` is imported, and start hooks run during that. */
+static bool is_in_site;
+
+void python_look_at_caller(void)
+{
+	if (!py.IsInitialized() && py.ThisThreadState())
+		__atomic_store_n(&is_in_site, true, __ATOMIC_SEQ_CST);
+}
+
+static bool has_begun(void)
+{
+	if (py.IsInitialized()) {
+		__atomic_store_n(&is_in_site, false, __ATOMIC_SEQ_CST);
+		return true;
+	}
+	return __atomic_load_n(&is_in_site, __ATOMIC_SEQ_CST) && py.MainInterpreter && py.MainInterpreter();
+}
+
 bool python_is_running(void)
 {
-	return py.IsInitialized() && !(py.IsFinalizing && py.IsFinalizing());
+	return has_begun() && !(py.IsFinalizing && py.IsFinalizing());
 }
 
 /* ---- Up to 3.6: the first thread creates the GIL ---- */

@@ -36,6 +36,12 @@ bool python_has_package(void);
 /* Whether it can run code: it is initialised, and does not end. */
 bool python_is_running(void);
 
+/* python_look_at_caller - note that this thread runs Python code, and its interpreter therefore runs, where CPython denies that. */
+void python_look_at_caller(void);
+
+/* python_is_free_threaded - whether threads run the interpreter at once, and its lock is none. After python_find(). Any thread. */
+bool python_is_free_threaded(void);
+
 /*
  * python_prepare - make sure that the interpreter has a lock: up to 3.6 a program without threads has none, and only
  * its main thread can create it, between two instructions.

@@ -18,6 +18,7 @@
 
 #include "src/agent/private.h"
 #include "src/agent/python.h"
+#include "src/agent/settings.h"
 #include "src/agent/torch.h"
 #include "src/agent/trace.h"
 #include "src/ring/ring.h"
@@ -36,7 +37,6 @@ enum { METHOD_ARGUMENTS = 1 /* METH_VARARGS */ };
 
 /* Source: Doc/c-api of CPython 3.6 to 3.15. */
 static struct {
-	const char *(*GetVersion)(void);
 	ssize_t (*TupleSize)(object *);
 	object *(*TupleItem)(object *, ssize_t);
 	object *(*Type)(object *);
@@ -69,7 +69,6 @@ static struct {
 } py;
 
 static const struct python_name functions[] = {
-	{ "Py_GetVersion", &py.GetVersion },
 	{ "PyTuple_Size", &py.TupleSize },
 	{ "PyTuple_GetItem", &py.TupleItem },
 	{ "PyObject_Type", &py.Type },
@@ -145,6 +144,8 @@ static bool is_on(void)
 {
 	uint32_t status = __atomic_load_n(&agent.status, __ATOMIC_RELAXED);
 
+	if (__atomic_load_n(&agent.options, __ATOMIC_RELAXED) & AGENT_NO_ROWS)
+		return false;
 	return status == AGENT_ARMED || status == AGENT_STARTING || child_writes;
 }
 
@@ -172,9 +173,11 @@ static const char *parent_folder(void)
 static int open_folder(int *ret)
 {
 	struct ring_retention retention = { .days = default_days, .max_bytes = (uint64_t)MAX_ENDED_MB * MB };
+	struct config config;
 	int r;
 
-	(void)config_number(&agent.config, &config_retention_days, &retention.days);
+	settings_get(&config);
+	(void)config_number(&config, &config_retention_days, &retention.days);
 	r = ring_folder_make(parent_folder(), has_removed ? NULL : &retention, ret);
 	has_removed = true;
 	return r;
@@ -432,11 +435,6 @@ static object *take(object *self, object *arguments)
 
 /* ---- drop() ---- */
 
-bool rows_is_free_threaded(void)
-{
-	return strstr(py.GetVersion(), "free-threading") != NULL;
-}
-
 static object *drop(object *self, object *arguments)
 {
 	struct rows_table *table = py.CapsulePointer(self, NULL);
@@ -451,7 +449,7 @@ static object *drop(object *self, object *arguments)
 		(void)ring_remove(ring, folder); /* on failure a file that is left goes with retention */
 		close(folder);
 		n_bytes -= ring_file_bytes(ring);
-		if (!rows_is_free_threaded())
+		if (!python_is_free_threaded())
 			ring_close(ring);
 	}
 	pthread_mutex_unlock(&lock);
@@ -568,7 +566,7 @@ static object *open_table(object *self, object *arguments)
 		return none();
 	table = calloc(1, sizeof *table);
 	if (!table)
-		return py.BuildValue("s", "there is no memory");
+		return py.BuildValue("s", "not enough memory");
 	begin_table(table, arguments, why);
 	if (table->ring)
 		return make_builtins(table);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* rows.h - rows that the program itself writes, by functions that the agent offers to Python code. Private.
  *
- * The package probing (python/probing/_rows.py) finds them as sys._probing_rings: a tuple of the builtin
- * open(name, n_rows, names, types, bytes), which returns (append, take, drop) for a ring, or a text that says why there is
- * none, and of the builtins of trace.h and of torch.h, each or None. They never raise an exception of their own, and do nothing once the agent has
- * been detached.
+ * The package probing (python/probing/_rows.py) finds them as sys._probing_rings: a tuple of the builtin open(name,
+ * n_rows, names, types, bytes), and of the builtins of trace.h and of torch.h, each or None. open() returns (append,
+ * take, drop) for a ring, or a text that says why there is none. They never raise an exception of their own, and do
+ * nothing once the agent has been detached.
  */
 #ifndef PROBING_AGENT_ROWS_H
 #define PROBING_AGENT_ROWS_H
@@ -33,9 +33,6 @@ void rows_append(struct rows_table *table, uint64_t time_ns, const struct ring_v
  * clear. With the interpreter's lock.
  */
 bool rows_number(void *number, struct ring_value *ret);
-
-/* Whether threads run the interpreter at once, and its lock is none. Once rows have been offered. */
-bool rows_is_free_threaded(void);
 
 /* In a forked child, which writes rows if its parent did, whether or not it has an agent: to rings of its own, each created
  * at its first row. */

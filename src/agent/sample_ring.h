@@ -34,6 +34,7 @@ enum {
 	SAMPLE_RING_MAX_BYTES = 1 << 26,
 	SAMPLE_RING_MAX_REGS = 35, /* of any machine (base/machine.h), and a multiple of 16 bytes in all */
 	SAMPLE_RING_MAX_STACK_BYTES = 1 << 18,
+	SAMPLE_RING_MEASURED = 8, /* every so many samples of a thread the handler's time is measured */
 };
 
 /* Why no sample comes any more. */
@@ -73,7 +74,8 @@ struct sample_record {
 	uint32_t cpu;
 	uint32_t python_bytes; /* 0: no frames were read */
 	uint32_t stack_bytes;
-	uint32_t handler_ns; /* CPU time of the handler up to the end of this record */
+	uint32_t handler_ns; /* CPU time of the handler up to the end of this record: measured in some samples, which
+			      * stand for SAMPLE_RING_MEASURED each; 0: in the others */
 	uint32_t reserved;
 	uint64_t regs[SAMPLE_RING_MAX_REGS]; /* by DWARF number; those that the machine has */
 };

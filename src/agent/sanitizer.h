@@ -11,8 +11,8 @@ void __asan_unpoison_memory_region(const volatile void *address, size_t n_bytes)
 
 /*
  * pthread_exit(3), which the interpreter calls at its end, leaves the frames of a thread without running their ends:
- * their redzones stay poisoned. libasan of gcc 12 removes them at the next call that does not return, but writes into
- * that part of the stack first (asan_posix.cpp, PlatformUnpoisonStacks()), and reports itself.
+ * their redzones stay poisoned. The libasan of gcc 12 removes them at the next call that does not return. But it
+ * writes into that part of the stack first (asan_posix.cpp, PlatformUnpoisonStacks()), and reports itself.
  */
 static inline void sanitizer_forget_frames(void)
 {

@@ -8,6 +8,7 @@
 #include "src/agent/agent.h"
 
 #include <pthread.h>
+#include <sys/syscall.h>
 
 #if defined(__has_attribute)
 #if __has_attribute(no_stack_protector)
@@ -30,6 +31,7 @@ typedef char *error_function(void);
 typedef int *errno_function(void);
 typedef int start_function(uint32_t);
 typedef int close_function(int);
+typedef long system_function(long, ...);
 
 enum { OPEN_NOW = 2 }; /* RTLD_NOW */
 
@@ -47,6 +49,7 @@ static __attribute__((section(AGENT_STUB_SECTION), used, noinline)) UNPROTECTED 
 		return 0;
 	}
 	FUNCTION(detach_function *, in->pthread_detach)(FUNCTION(self_function *, in->pthread_self)());
+	in->tid = (int32_t)FUNCTION(system_function *, in->syscall)(SYS_gettid);
 	if (!start) {
 		void *library = FUNCTION(open_function *, in->dlopen)(in->path, OPEN_NOW);
 

@@ -7,6 +7,7 @@
 #include "src/agent/rows.h"
 #include "src/agent/torch_calls.h"
 #include "src/agent/torch_forward.h"
+#include "src/agent/torch_graph.h"
 
 static object *next_sequence(object *self, object *unused)
 {
@@ -113,7 +114,7 @@ static bool make_names(void)
 					     "register_prehook",
 					     "_register_hook_dict",
 					     "_backward_hooks",
-					     "record",
+					     "begin",
 					     "end",
 					     "end_backward" };
 	object **names = &traced.names.identify;
@@ -129,9 +130,8 @@ static bool make_names(void)
 
 static object *begin(object *self, object *const *arguments, ssize_t n)
 {
-	object **const kept[] = { &traced.trace,      &traced.local,  &traced.is_grad_enabled,
-				  &traced.is_tracing, &traced.tensor, &traced.accumulate,
-				  &traced.dummy };
+	object **const kept[] = { &traced.trace,  &traced.local,      &traced.is_grad_enabled, &traced.is_tracing,
+				  &traced.tensor, &traced.accumulate, &traced.dummy,           &traced.ordered_dict };
 
 	(void)self;
 	if (n < (ssize_t)(sizeof kept / sizeof kept[0]) || !make_names())
@@ -164,6 +164,7 @@ static struct method methods[] = {
 	{ "leave", leave, METHOD_FAST, NULL },
 	{ "clear", clear_thread, METHOD_NONE, NULL },
 	{ "sequence", next_sequence, METHOD_NONE, NULL },
+	{ "registrar", make_registrar, METHOD_ONE, NULL },
 };
 
 void *torch_builtins(void)

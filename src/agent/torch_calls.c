@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "src/agent/python.h"
 #include "src/agent/rows.h"
 #include "src/agent/torch.h"
 #include "src/agent/trace.h"
@@ -136,7 +137,7 @@ int64_t next_seq(void)
 	return __atomic_fetch_add(&traced.seq, 1, __ATOMIC_RELAXED);
 }
 
-enum { COLUMNS = 18 };
+enum { COLUMNS = 19 };
 
 void append_row(const struct known *known, const char *stage, size_t n_stage, int64_t seq, uint64_t began_ns,
 		uint64_t ended_ns)
@@ -162,6 +163,7 @@ void append_row(const struct known *known, const char *stage, size_t n_stage, in
 		{ .kind = RING_IS_INTEGER, .integer = trace_thread_id() },
 		{ .kind = RING_IS_REAL, .real = began },
 		{ .kind = RING_IS_REAL, .real = duration * 1e3 },
+		missing,
 	};
 
 	if (traced.is_on && traced.table)
@@ -197,9 +199,9 @@ object *answer(bool is_done)
 
 /* ---- The GPU ---- */
 
-bool record(object **ret)
+bool begin_on_gpu(object **ret)
 {
-	*ret = traced.cuda ? py.CallMethod(traced.cuda, traced.names.record, NULL) : NULL;
+	*ret = traced.cuda ? py.CallMethod(traced.cuda, traced.names.begin, NULL) : NULL;
 	if (*ret == py.none)
 		replace(ret, NULL);
 	return *ret || !traced.cuda || !py.Error();
@@ -327,7 +329,7 @@ void clear_threads(void)
 
 	if (own)
 		clear(own);
-	if (rows_is_free_threaded()) /* without the interpreter's lock the others may be using theirs */
+	if (python_is_free_threaded()) /* without the interpreter's lock the others may be using theirs */
 		return;
 	do {
 		pthread_mutex_lock(&lock);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* torch_calls.h - modules, their calls, and what a thread knows of those. Private to torch*.c; with the interpreter's lock.
  *
- * A call is one forward pass of a module, and its backward pass. It refers to no node of the graph: hooks of nodes refer to
- * it. While the outermost pass of a thread goes on, the thread knows for each node which call's output it is (owners), and
- * for each call that has returned from which nodes its inputs came (entries): so the graph of a module's pass need not be
- * walked through the modules in it.
+ * A call is one forward pass of a module, and its backward pass. It refers to no node of the graph: hooks of nodes
+ * refer to it. While the outermost pass of a thread goes on, the thread knows for each node which call's output it is
+ * (owners). It knows for each call that has returned from which nodes its inputs came (entries): so the graph of a
+ * module's pass need not be walked through the modules in it.
  */
 #ifndef PROBING_AGENT_TORCH_CALLS_H
 #define PROBING_AGENT_TORCH_CALLS_H
@@ -79,7 +79,8 @@ static inline void call_dropp(struct call **call)
 
 extern struct torch_tracing {
 	bool is_on, has_backward;
-	object *trace, *local, *is_grad_enabled, *is_tracing, *tensor, *accumulate, *dummy, *append, *cuda; /* owned */
+	object *trace, *local, *is_grad_enabled, *is_tracing, *tensor, *accumulate, *dummy, *ordered_dict, *append,
+		*cuda;            /* owned */
 	struct rows_table *table; /* of append */
 	struct ring_value step, local_step, global_step, rank;
 	double step_began, layer_rate;
@@ -87,7 +88,7 @@ extern struct torch_tracing {
 	struct {
 		object *identify, *begin_outermost, *is_outermost, *end_inference, *fail, *state, *grad_fn,
 			*next_functions, *register_hook, *register_prehook, *register_hook_dict, *backward_hooks,
-			*record, *end, *end_backward, *zero;
+			*begin, *end, *end_backward, *zero;
 	} names; /* owned, once */
 } traced;
 
@@ -106,10 +107,10 @@ void append_row(const struct known *known, const char *stage, size_t n_stage, in
 		uint64_t ended_ns);
 
 /*
- * record - *ret: an event of now, owned, or NULL: there is no GPU, or a graph is being captured. False: an exception.
+ * begin_on_gpu - *ret: an event of now, owned, or NULL: there is no GPU, or a graph is being captured. False: an exception.
  * gpu_arguments - the pass that end() and end_backward() of _torch.Cuda take, a new reference.
  */
-bool record(object **ret);
+bool begin_on_gpu(object **ret);
 object *gpu_arguments(const struct call *call, object *event, int64_t seq, uint64_t began_ns, uint64_t now);
 
 /* answer - None, as a hook's result. An exception of ours: trace.fail() says it, and ends tracing. NULL: it is one of the

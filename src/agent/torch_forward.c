@@ -194,7 +194,7 @@ static bool begin_pass(struct thread *thread, struct known *known, object *modul
 	if (!call || (has_grad && traced.has_backward && !take_inputs(call, inputs)) ||
 	    !calls_add(&thread->stack, call))
 		return false;
-	if (!record(&call->event))
+	if (!begin_on_gpu(&call->event))
 		return false;
 	call->began_ns = now_ns();
 	return true;

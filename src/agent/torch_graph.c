@@ -18,7 +18,7 @@ static bool begin_backward(struct call *call, uint64_t now)
 	if (call->backward_began_ns == 0) {
 		call->backward_began_ns = now;
 		call->backward_seq = next_seq();
-		if (call->is_on_gpu && !record(&call->backward_event))
+		if (call->is_on_gpu && !begin_on_gpu(&call->backward_event))
 			return false;
 	}
 	for (uint32_t i = 0; i < call->same_start.n; i++)
@@ -99,6 +99,50 @@ static object *make_hook(struct call *call, struct method *method)
 	return py.Callable(method, capsule, NULL);
 }
 
+/*
+ * torch's C++ code calls Function._register_hook(hooks, hook) in Python for each hook of a node, which takes longer than the
+ * hook itself: it makes a handle, by which the hook can be removed. Hooks of a node end with the node, so ours need none.
+ * The hooks may become a part of a handle of somebody else's hook, which refers to them weakly: a dict cannot be referred to
+ * so, an OrderedDict can. Its keys are numbers of handles, and our hooks themselves.
+ * Source: torch 1.13 and 2.14, torch/csrc/autograd/python_cpp_function.cpp, registerFunctionHook().
+ */
+static __thread const object *registering; /* our hook that this thread registers */
+
+static object *register_own(object *hooks, object *hook)
+{
+	OWNED own_hooks = hooks == py.none ? py.Call(traced.ordered_dict, NULL) : keep(hooks);
+
+	if (!own_hooks || py.SetItem(own_hooks, hook, hook) < 0)
+		return NULL;
+	return py.TuplePack(2, own_hooks, py.none);
+}
+
+static object *register_hook(object *others, object *const *arguments, ssize_t n)
+{
+	if (n == 2 && arguments[1] == registering)
+		return register_own(arguments[0], arguments[1]);
+	return py.Call(others, n > 0 ? arguments[0] : NULL, n > 1 ? arguments[1] : NULL, NULL);
+}
+
+static struct method register_method = { "_register_hook", register_hook, METHOD_FAST, NULL };
+
+object *make_registrar(object *self, object *others)
+{
+	(void)self;
+	return py.Callable(&register_method, others, NULL);
+}
+
+static bool register_by(object *node, object *name, object *hook)
+{
+	object *done;
+
+	registering = hook;
+	done = py.CallMethod(node, name, hook, NULL);
+	registering = NULL;
+	forget(&done);
+	return done != NULL;
+}
+
 /* A hook before the node. Before torch 2.0 it takes one only from a tensor, which is one of ours here: the program's keeps
  * none. */
 bool hook_before(struct thread *thread, object *node, struct call *call)
@@ -109,10 +153,8 @@ bool hook_before(struct thread *thread, object *node, struct call *call)
 
 	if (!hook)
 		return false;
-	if (traced.dummy == py.none) {
-		done = py.CallMethod(node, traced.names.register_prehook, hook, NULL);
-		return done != NULL;
-	}
+	if (traced.dummy == py.none)
+		return register_by(node, traced.names.register_prehook, hook);
 	if (!thread->dummy)
 		thread->dummy = py.Call(traced.dummy, NULL);
 	hooks = thread->dummy ? py.DictNew() : NULL;
@@ -126,9 +168,8 @@ bool hook_before(struct thread *thread, object *node, struct call *call)
 static bool hook_after(object *node, struct call *call)
 {
 	OWNED hook = make_hook(call, &end_method);
-	OWNED done = hook ? py.CallMethod(node, traced.names.register_hook, hook, NULL) : NULL;
 
-	return done != NULL;
+	return hook && register_by(node, traced.names.register_hook, hook);
 }
 
 /* ---- The walk from an output to the inputs ---- */

@@ -13,4 +13,7 @@
 bool hook_before(struct thread *thread, object *node, struct call *call);
 bool hook_ends(struct thread *thread, struct call *call, const struct objects *outputs);
 
+/* make_registrar - the builtin registrar() of torch.h. */
+object *make_registrar(object *self, object *others);
+
 #endif

@@ -11,6 +11,7 @@ struct torch_python py;
 static const struct python_name functions[] = {
 	{ "PyTuple_Size", &py.TupleSize },
 	{ "PyTuple_GetItem", &py.TupleItem },
+	{ "PyTuple_Pack", &py.TuplePack },
 	{ "PyList_Size", &py.ListSize },
 	{ "PyList_GetItem", &py.ListItem },
 	{ "PyDict_New", &py.DictNew },
@@ -26,6 +27,7 @@ static const struct python_name functions[] = {
 	{ "PyUnicode_InternFromString", &py.FromText },
 	{ "PyObject_GetAttr", &py.Attribute },
 	{ "PyObject_SetAttr", &py.SetAttribute },
+	{ "PyObject_SetItem", &py.SetItem },
 	{ "PyObject_CallFunctionObjArgs", &py.Call },
 	{ "PyObject_CallMethodObjArgs", &py.CallMethod },
 	{ "PyCapsule_New", &py.CapsuleNew },

@@ -26,6 +26,7 @@ enum { METHOD_ONE = 8, METHOD_NONE = 4, METHOD_FAST = 0x80 }; /* METH_O, METH_NO
 extern struct torch_python {
 	ssize_t (*TupleSize)(object *);
 	object *(*TupleItem)(object *, ssize_t);
+	object *(*TuplePack)(ssize_t, ...);
 	ssize_t (*ListSize)(object *);
 	object *(*ListItem)(object *, ssize_t);
 	object *(*DictNew)(void);
@@ -41,6 +42,7 @@ extern struct torch_python {
 	object *(*FromText)(const char *);
 	object *(*Attribute)(object *, object *);
 	int (*SetAttribute)(object *, object *, object *);
+	int (*SetItem)(object *, object *, object *);
 	object *(*Call)(object *, ...);
 	object *(*CallMethod)(object *, object *, ...);
 	object *(*CapsuleNew)(void *, const char *, void (*)(object *));

@@ -62,6 +62,11 @@ HIDDEN ssize_t recv(int fd, void *to, size_t n_bytes, int flags)
 	return syscall(SYS_recvfrom, fd, to, n_bytes, flags, NULL, NULL);
 }
 
+HIDDEN ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+	return syscall(SYS_sendmsg, fd, message, flags);
+}
+
 HIDDEN ssize_t send(int fd, const void *bytes, size_t n_bytes, int flags)
 {
 	return syscall(SYS_sendto, fd, bytes, n_bytes, flags, NULL, 0);

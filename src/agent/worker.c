@@ -26,6 +26,7 @@ static uintptr_t generation;
 
 static struct {
 	bool is_started, is_stopping, has_died;
+	bool takes_turn; /* the lock is wanted, without a job */
 	enum job_phase phase;
 	bool is_abandoned;
 	uint64_t number; /* of the evaluation */
@@ -194,8 +195,9 @@ static bool wait_for_job(uintptr_t mine)
 	bool goes_on;
 
 	pthread_mutex_lock(&lock);
-	while (job.phase != JOB_QUEUED && !job.is_stopping && generation == mine)
+	while (job.phase != JOB_QUEUED && !job.takes_turn && !job.is_stopping && generation == mine)
 		pthread_cond_wait(&changed, &lock);
+	job.takes_turn = false;
 	goes_on = !job.is_stopping && generation == mine;
 	pthread_mutex_unlock(&lock);
 	return goes_on;
@@ -250,6 +252,14 @@ int worker_start(void)
 	if (r == 0)
 		pthread_detach(thread); /* the interpreter may end it */
 	return r;
+}
+
+void worker_take_turn(void)
+{
+	pthread_mutex_lock(&lock);
+	job.takes_turn = true;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
 }
 
 void worker_reset(void)

@@ -8,7 +8,7 @@
  *                     JOB_NONE         continues, without a listener
  *
  * The worker waits for the interpreter's lock outside of our locks, since that may take forever. All functions but
- * worker_start() are for the listening thread, and never wait for the interpreter.
+ * worker_start() and worker_take_turn() are for the listening thread, and never wait for the interpreter.
  */
 #ifndef PROBING_AGENT_WORKER_H
 #define PROBING_AGENT_WORKER_H
@@ -22,6 +22,13 @@ enum job_phase { JOB_NONE, JOB_QUEUED, JOB_RUNNING, JOB_DONE };
 
 /* worker_start - make the thread, by one that has the process' own files. Negative errno. */
 int worker_start(void);
+
+/*
+ * worker_take_turn - have the worker take the interpreter's lock once, without a job. Any thread. From CPython 3.9 to
+ * 3.12 the main thread sees a call from another thread's queue only after it has waited for the lock: a thread that
+ * computes would never see it. Source: COMPUTE_EVAL_BREAKER in Python/ceval.c of 3.9, Python/ceval_gil.c of 3.12.
+ */
+void worker_take_turn(void);
 
 /* In a forked child, which has no thread of ours. */
 void worker_reset(void);

@@ -4,11 +4,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
 #include "src/archive/archive.h"
 #include "src/store/store.h"
-
-DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 const char *const about_part_names[N_PARTS] = {
 	[PART_SAMPLES] = "samples", [PART_TREE] = "tree",   [PART_NAMES] = "names",

@@ -57,7 +57,7 @@ void about_done(struct about *about);
 struct check_result {
 	uint64_t n_wrong;
 	int64_t n_samples; /* that could be read */
-	bool is_sealed;    /* it has a checksum, so that each value was checked */
+	bool is_verified;  /* it has a checksum, so that each value was checked */
 };
 
 /*

@@ -17,13 +17,12 @@
 #include <string.h>
 
 #include "base/sample.h"
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
 #include "src/archive/archive.h"
 #include "src/store/store.h"
 
 enum { MAX_SAID = 100, MAX_INTEGRITY = 20 };
-
-DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 struct check {
 	sqlite3 *db;
@@ -85,29 +84,29 @@ static const struct question {
 	/* a recorder killed before its first transaction leaves empty tables */
 	{ "SELECT NOT EXISTS (SELECT 1 FROM run) AND (EXISTS (SELECT 1 FROM stack_total) OR EXISTS (SELECT 1 FROM process) OR"
 	  " EXISTS (SELECT 1 FROM frame) OR EXISTS (SELECT 1 FROM counter))",
-	  "row of table run is missing: it does not say what was recorded" },
+	  "row of table run is missing: it does not describe the recording" },
 	{ "SELECT count(*) FROM stack AS s LEFT JOIN frame AS f USING (frame) WHERE f.frame IS NULL",
-	  "stacks have a frame that is not there" },
+	  "stacks refer to a missing frame" },
 	{ "SELECT count(*) FROM stack AS s LEFT JOIN stack AS p ON p.stack = s.parent WHERE s.parent IS NOT NULL AND"
 	  " p.stack IS NULL",
-	  "stacks have a caller that is not there" },
+	  "stacks refer to a missing caller" },
 	{ "SELECT count(*) FROM stack AS s LEFT JOIN stack AS p ON p.stack = s.parent"
 	  " WHERE s.depth IS NOT coalesce(p.depth + 1, 0) AND (s.parent IS NULL OR p.stack IS NOT NULL)",
 	  "stacks have a depth that is not their caller's and one more" },
 	{ "SELECT count(*) FROM frame AS f LEFT JOIN function AS n USING (function) WHERE f.function IS NOT NULL AND"
 	  " n.function IS NULL",
-	  "frames have a function that is not there" },
+	  "frames refer to a missing function" },
 	{ "SELECT count(*) FROM frame AS f LEFT JOIN module AS m USING (module) WHERE f.module IS NOT NULL AND"
 	  " m.module IS NULL",
-	  "frames have a module that is not there" },
+	  "frames refer to a missing module" },
 	{ "SELECT count(*) FROM function AS f LEFT JOIN module AS m USING (module) WHERE f.module IS NOT NULL AND"
 	  " m.module IS NULL",
-	  "functions have a module that is not there" },
+	  "functions refer to a missing module" },
 	{ "SELECT count(*) FROM frame AS f LEFT JOIN frame AS o ON o.frame = f.inlined_into WHERE f.inlined_into IS NOT"
 	  " NULL AND o.frame IS NULL",
-	  "frames are inlined into one that is not there" },
+	  "frames are inlined into a missing frame" },
 	{ "SELECT count(*) FROM stack_total AS t LEFT JOIN stack AS s USING (stack) WHERE t.stack <> 0 AND s.stack IS NULL",
-	  "totals have a stack that is not there" },
+	  "totals refer to a missing stack" },
 	{ "SELECT count(*) FROM (SELECT pid, tid, stack, sum(samples) AS n, sum(weight) AS weight FROM"
 	  " (SELECT pid, tid, stack, samples, weight FROM stack_total UNION ALL"
 	  "  SELECT pid, tid, coalesce(stack, 0), -count(*), -sum(weight) FROM sample GROUP BY 1, 2, 3)"
@@ -116,9 +115,11 @@ static const struct question {
 	  " ELSE n <> 0 OR weight <> 0 END",
 	  "totals are not the sums of their samples" },
 	{ "SELECT count(*) FROM row_block WHERE row_table NOT IN (SELECT row_table FROM row_table)",
-	  "blocks of rows belong to a ring that is not there", "row_table" },
+	  "blocks of rows refer to a missing ring", "row_table" },
 	{ "SELECT count(*) FROM row_block WHERE row_block_error(rows, data) IS NOT NULL", "blocks of rows are damaged",
 	  "row_block" },
+	{ "SELECT count(*) FROM metric_block WHERE metric_block_error(rows, data) IS NOT NULL",
+	  "blocks of metrics are damaged", "metric_block" },
 	{ "SELECT (SELECT value FROM counter WHERE name = 'samples') IS NOT NULL AND"
 	  " (SELECT value FROM counter WHERE name = 'samples')"
 	  " <> (SELECT count(*) FROM sample) + coalesce((SELECT value FROM counter WHERE name = 'dropped'), 0)",
@@ -190,17 +191,17 @@ static int check_samples(struct check *check)
 
 static int check_sum(struct check *check)
 {
-	enum store_checksum seal = SEAL_NONE;
+	enum store_checksum checksum = CHECKSUM_NONE;
 	int r;
 
-	r = store_verify_checksum(check->db, &seal);
+	r = store_verify_checksum(check->db, &checksum);
 	if (r == -ENOMEM || r == -EINTR)
 		return r;
 	if (r < 0)
 		wrong(check, "its checksum cannot be computed: %s", sqlite3_errmsg(check->db));
-	else if (seal == SEAL_BROKEN)
+	else if (checksum == CHECKSUM_DIFFERS)
 		wrong(check, "its values do not match its checksum: it is damaged, or another program changed it");
-	check->result->is_sealed = r >= 0 && seal == SEAL_WHOLE;
+	check->result->is_verified = r >= 0 && checksum == CHECKSUM_MATCHES;
 	return 0;
 }
 

@@ -72,7 +72,7 @@ bool copy_has(sqlite3 *db, const char *table)
 int copy_damaged(struct copy *copy, const struct source *source, const char *what)
 {
 	if (!copy->result->why[0])
-		snprintf(copy->result->why, sizeof copy->result->why, "its %s lead to rows that are not there", what);
+		snprintf(copy->result->why, sizeof copy->result->why, "its %s refer to missing rows", what);
 	copy->result->which = source->index;
 	return -EBADMSG;
 }
@@ -96,6 +96,77 @@ int copy_columns(sqlite3 *from, sqlite3 *to, const char *table, char **ret)
 	}
 	*ret = sqlite3_str_finish(columns);
 	return !*ret ? -ENOMEM : store_errno(from, code);
+}
+
+/* "INSERT INTO table(columns) VALUES(?,?)"; NULL: no memory. */
+static char *insert_sql(const struct copied_table *table, const char *columns, int n)
+{
+	sqlite3_str *sql = sqlite3_str_new(NULL);
+
+	sqlite3_str_appendf(sql, "INSERT %s INTO \"%w\"(%s) VALUES(", table->keeps_first ? "OR IGNORE" : "",
+			    table->name, columns);
+	for (int i = 0; i < n; i++)
+		sqlite3_str_appendall(sql, i == 0 ? "?" : ",?");
+	sqlite3_str_appendall(sql, ")");
+	return sqlite3_str_finish(sql);
+}
+
+static int copy_row(struct copy *copy, const struct source *source, const struct copied_table *table, sqlite3_stmt *row,
+		    sqlite3_stmt *write)
+{
+	int r;
+
+	for (int i = 0; i < sqlite3_column_count(row); i++) {
+		int code = table->bind(table, source, row, i, write);
+
+		if (code == COPY_LEFT_OUT)
+			return 0;
+		if (code != SQLITE_OK)
+			return store_errno(copy->db, code);
+	}
+	r = copy_run(copy->db, write);
+	return r < 0 ? r : copy_step(copy, table->what, 0);
+}
+
+static int copy_rows(struct copy *copy, struct source *source, const struct copied_table *table, const char *columns)
+{
+	CLEANUP(sqlite3_finalizep) sqlite3_stmt *rows = NULL, *write = NULL;
+	char *sql = sqlite3_mprintf("SELECT %s FROM \"%w\"%s", columns, table->name,
+				    table->is_numbered ? " ORDER BY 1" : "");
+	int code, r;
+
+	r = sql ? copy_prepare(source->db, sql, &rows) : -ENOMEM;
+	sqlite3_free(sql);
+	if (r < 0)
+		return r;
+	sql = insert_sql(table, columns, sqlite3_column_count(rows));
+	r = sql ? copy_prepare(copy->db, sql, &write) : -ENOMEM;
+	sqlite3_free(sql);
+	while (r >= 0 && (code = sqlite3_step(rows)) == SQLITE_ROW)
+		r = copy_row(copy, source, table, rows, write);
+	return r < 0 ? r : store_errno(source->db, code);
+}
+
+int copy_each_row(struct copy *copy, struct source *source, const struct copied_table *table)
+{
+	char *columns = NULL;
+	int r = copy_columns(source->db, copy->db, table->name, &columns);
+
+	if (r >= 0)
+		r = copy_rows(copy, source, table, columns);
+	sqlite3_free(columns);
+	return r;
+}
+
+int copy_bind_pid(const struct source *source, sqlite3_stmt *row, int column, sqlite3_stmt *to)
+{
+	int64_t pid = 0;
+
+	if (sqlite3_column_type(row, column) == SQLITE_NULL)
+		return sqlite3_bind_null(to, column + 1);
+	if (!numbers_find(&source->numbers[KIND_PROCESS], sqlite3_column_int64(row, column), &pid))
+		return COPY_LEFT_OUT;
+	return sqlite3_bind_int64(to, column + 1, pid);
 }
 
 static int execute(sqlite3 *db, const char *sql)
@@ -284,7 +355,7 @@ static int fill(struct copy *copy, struct source *sources, size_t n_sources)
 	return r;
 }
 
-static int fill_and_settle(struct copy *copy, struct source *sources, size_t n_sources)
+static int fill_and_checkpoint(struct copy *copy, struct source *sources, size_t n_sources)
 {
 	int r;
 
@@ -300,7 +371,7 @@ static int fill_and_settle(struct copy *copy, struct source *sources, size_t n_s
 		r = store_checksum(copy->to);
 	if (r >= 0) /* values do not change, so the checksum stays */
 		r = execute(copy->db, "VACUUM");
-	return r < 0 ? r : store_settle(copy->to);
+	return r < 0 ? r : store_checkpoint(copy->to);
 }
 
 static int begin_all(struct source *sources, sqlite3 *const *dbs, size_t n)
@@ -345,7 +416,7 @@ int copy_recordings(sqlite3 *const *sources, size_t n_sources, const char *path,
 	if (r >= 0) {
 		copy.to = to;
 		copy.db = store_connection(to);
-		r = fill_and_settle(&copy, all, n_sources);
+		r = fill_and_checkpoint(&copy, all, n_sources);
 	}
 	end_all(all, n_sources);
 	free((char *)copy.fields);

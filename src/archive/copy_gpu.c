@@ -5,7 +5,6 @@
  * A trace and its rows get new numbers. Processes are those of
  * the recording if it has them, else none.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "src/archive/copy_private.h"
@@ -19,60 +18,22 @@ static bool is_time(const char *column)
 	return strcmp(column, "started") == 0 || strcmp(column, "created") == 0 || strcmp(column, "completed") == 0;
 }
 
-static char *insert_sql(const char *table, const char *columns, int n)
-{
-	sqlite3_str *sql = sqlite3_str_new(NULL);
-
-	sqlite3_str_appendf(sql, "INSERT INTO \"%w\"(%s) VALUES", table, columns);
-	for (int i = 0; i < n; i++)
-		sqlite3_str_appendf(sql, i == 0 ? "(?" : ",?");
-	sqlite3_str_appendf(sql, ")");
-	return sqlite3_str_finish(sql);
-}
-
-/* @key: the table's own number; a trace's number continues after the existing ones. */
-static int bind_column(const struct source *source, sqlite3_stmt *row, int column, const char *key, int64_t n_before,
+/* A trace's number continues after the existing ones; the table's own number is a new one. */
+static int bind_column(const struct copied_table *table, const struct source *source, sqlite3_stmt *row, int column,
 		       sqlite3_stmt *to)
 {
-	const char *name = sqlite3_column_name(row, column);
+	const char *name = sqlite3_column_name(row, column), *key = strchr(table->name, '_') + 1;
 	sqlite3_value *value = sqlite3_column_value(row, column);
-	int64_t pid;
+	int code;
 
 	if (strcmp(name, "trace") == 0)
-		return sqlite3_bind_int64(to, column + 1, sqlite3_value_int64(value) + n_before);
+		return sqlite3_bind_int64(to, column + 1, sqlite3_value_int64(value) + table->n_before);
 	if (strcmp(name, key) == 0)
 		return sqlite3_bind_null(to, column + 1);
 	if (is_time(name))
 		return copy_bind_time(source, row, column, to, column + 1);
-	if (strcmp(name, "pid") == 0 && sqlite3_value_type(value) != SQLITE_NULL &&
-	    numbers_find(&source->numbers[KIND_PROCESS], sqlite3_value_int64(value), &pid))
-		return sqlite3_bind_int64(to, column + 1, pid);
-	return sqlite3_bind_value(to, column + 1, value);
-}
-
-static int copy_rows(struct copy *copy, struct source *source, const char *table, const char *columns, int64_t n_before)
-{
-	CLEANUP(sqlite3_finalizep) sqlite3_stmt *rows = NULL, *write = NULL;
-	char *sql = sqlite3_mprintf("SELECT %s FROM \"%w\" ORDER BY 1", columns, table);
-	int code, r;
-
-	r = sql ? copy_prepare(source->db, sql, &rows) : -ENOMEM;
-	sqlite3_free(sql);
-	if (r < 0)
-		return r;
-	sql = insert_sql(table, columns, sqlite3_column_count(rows));
-	r = sql ? copy_prepare(copy->db, sql, &write) : -ENOMEM;
-	sqlite3_free(sql);
-	while (r >= 0 && (code = sqlite3_step(rows)) == SQLITE_ROW) {
-		for (int i = 0; i < sqlite3_column_count(rows) && r >= 0; i++)
-			r = store_errno(copy->db,
-					bind_column(source, rows, i, strchr(table, '_') + 1, n_before, write));
-		if (r >= 0)
-			r = copy_run(copy->db, write);
-		if (r >= 0)
-			r = copy_step(copy, "rows of tables", 0);
-	}
-	return r < 0 ? r : store_errno(source->db, code);
+	code = strcmp(name, "pid") == 0 ? copy_bind_pid(source, row, column, to) : COPY_LEFT_OUT;
+	return code == COPY_LEFT_OUT ? sqlite3_bind_value(to, column + 1, value) : code;
 }
 
 static int copy_tables(struct copy *copy, struct source *source, const char *const *names, size_t n, int64_t n_before)
@@ -80,14 +41,14 @@ static int copy_tables(struct copy *copy, struct source *source, const char *con
 	int r = 0;
 
 	for (size_t i = 0; i < n && r >= 0; i++) {
-		char *columns = NULL;
+		struct copied_table table = { .name = names[i],
+					      .what = "rows of tables",
+					      .is_numbered = true,
+					      .n_before = n_before,
+					      .bind = bind_column };
 
-		if (!copy_has(source->db, names[i]))
-			continue;
-		r = copy_columns(source->db, copy->db, names[i], &columns);
-		if (r >= 0)
-			r = copy_rows(copy, source, names[i], columns, n_before);
-		sqlite3_free(columns);
+		if (copy_has(source->db, names[i]))
+			r = copy_each_row(copy, source, &table);
 	}
 	return r;
 }

@@ -4,11 +4,10 @@
 #define PROBING_COPY_PRIVATE_H
 
 #include "base/id_map.h"
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
 #include "src/archive/archive.h"
 #include "src/store/store.h"
-
-DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 /* Map from numbers in a source to numbers in the new file. */
 struct numbers {
@@ -55,6 +54,24 @@ int copy_run(sqlite3 *db, sqlite3_stmt *statement);
 int copy_number(sqlite3 *db, const char *sql, int64_t *ret);
 /* @ret: to be freed with sqlite3_free(): the columns that both have, "\"a\", \"b\"". */
 int copy_columns(sqlite3 *from, sqlite3 *to, const char *table, char **ret);
+
+/* A table that is copied row by row. */
+struct copied_table {
+	const char *name;
+	const char *what; /* are copied, for progress */
+	bool is_numbered; /* in the order of the first column; else in any */
+	bool keeps_first; /* a row whose key is in the new file already is left out */
+	int64_t n_before; /* for bind */
+	/* Bind a row's column to the parameter of its number + 1. SQLite's code, or COPY_LEFT_OUT: without that row. */
+	int (*bind)(const struct copied_table *table, const struct source *source, sqlite3_stmt *row, int column,
+		    sqlite3_stmt *to);
+};
+enum { COPY_LEFT_OUT = -1 };
+/* copy_each_row - the columns that the source and the new file both have. */
+int copy_each_row(struct copy *copy, struct source *source, const struct copied_table *table);
+/* A process of the source by its number in the new file; COPY_LEFT_OUT: the source's table "process" has none such. */
+int copy_bind_pid(const struct source *source, sqlite3_stmt *row, int column, sqlite3_stmt *to);
+
 bool copy_has(sqlite3 *db, const char *table);
 /* -EBADMSG, with a description. */
 int copy_damaged(struct copy *copy, const struct source *source, const char *what);

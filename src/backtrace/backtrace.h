@@ -31,6 +31,8 @@ int backtrace_session_new(bool use_cache, struct backtrace_session **ret);
 /* backtrace_session_keep - write slow results into the symbol cache: after the stacks are shown, since writing is
  * slow, too. */
 void backtrace_session_keep(struct backtrace_session *session);
+/* Whether it has seen so many files that a new one takes less: a process may map another file each time. */
+bool backtrace_session_is_large(const struct backtrace_session *session);
 void backtrace_session_free(struct backtrace_session *session);
 void backtrace_session_freep(struct backtrace_session **session);
 
@@ -163,6 +165,22 @@ struct backtrace {
 int backtrace_take(struct backtrace_session *session, const struct backtrace_options *options, struct backtrace **ret);
 void backtrace_free(struct backtrace *backtrace);
 void backtrace_freep(struct backtrace **backtrace);
+
+/* A Python thread in some looks. */
+struct backtrace_gil_thread {
+	pid_t tid;
+	char *name;
+	uint64_t ident; /* threading.get_ident() there */
+	unsigned n_readings, n_held, n_waited;
+};
+
+/*
+ * backtrace_gil_take - look some times, within a fifth of a second, which threads hold the GIL and which wait for it.
+ * No thread is stopped. @ret: ended with backtrace_gil_free(); none if there is no Python that can be read.
+ * Errors: -ESRCH, -EPERM, -EACCES, -ENOMEM.
+ */
+int backtrace_gil_take(struct backtrace_session *session, pid_t pid, struct backtrace_gil_thread **ret, size_t *ret_n);
+void backtrace_gil_free(struct backtrace_gil_thread *threads, size_t n);
 
 /* Why stopping or reading a process was refused (-EPERM, -EACCES), and the remedy. */
 void backtrace_explain(pid_t pid, char *to, size_t n_bytes);

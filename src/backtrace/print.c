@@ -60,7 +60,7 @@ const char *print_reason(enum backtrace_stop stop)
 		[STOP_TIMED_OUT] = "not possible",
 		[STOP_HAS_ENDED] = "it has ended",
 		[STOP_OTHER_MACHINE] = "it runs 32-bit code",
-		[STOP_DUMPED] = "it is no more",
+		[STOP_DUMPED] = "it has ended",
 	};
 
 	return reasons[stop];

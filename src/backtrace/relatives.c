@@ -23,12 +23,6 @@ static void table_done(struct table *table)
 	free(table->entries);
 }
 
-static void closedirp(DIR **folder)
-{
-	if (*folder)
-		closedir(*folder);
-}
-
 static int add(struct table *table, pid_t pid, pid_t parent)
 {
 	int r = grow(&table->entries, table->n, &table->allocated, sizeof *table->entries);

@@ -12,6 +12,8 @@
 
 #include "base/util.h"
 
+enum { MANY_MODULES = 10000 }; /* a few MB */
+
 /* A missing cache only makes lookups slower. */
 static int open_cache(struct backtrace_session *session)
 {
@@ -54,6 +56,11 @@ void backtrace_session_free(struct backtrace_session *session)
 void backtrace_session_freep(struct backtrace_session **session)
 {
 	backtrace_session_free(*session);
+}
+
+bool backtrace_session_is_large(const struct backtrace_session *session)
+{
+	return module_table_size(session->modules) > MANY_MODULES;
 }
 
 void backtrace_session_keep(struct backtrace_session *session)

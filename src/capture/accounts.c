@@ -3,6 +3,10 @@
  *
  * The kernel counts nanoseconds, and reports ticks (_SC_CLK_TCK, mostly 10 ms), in four numbers: of the process and of
  * the children that it has waited for, in user mode and in the kernel. Each is rounded down.
+ *
+ * What a child used between its last reading and its end shows only in its parent's account, among the time of others that
+ * ended there. If the child is left out, so is all that arrived since that reading: too little is better than time that nobody
+ * could have sampled.
  */
 #include "src/capture/accounts.h"
 
@@ -48,43 +52,108 @@ static bool read_ended_child(pid_t pid, uint64_t *ret_ns)
 	return true;
 }
 
-/* Fields 14 to 17 of proc_pid_stat(5). */
-static bool read_ticks(pid_t pid, bool no_children, uint64_t *ret_ns)
+struct ticks {
+	int parent;
+	uint64_t own_ns, children_ns;
+};
+
+/* Fields 4 and 14 to 17 of proc_pid_stat(5). Errors: -ENOENT or -ESRCH if the process is gone, -EBADMSG; those of read(2). */
+static int read_ticks(pid_t pid, struct ticks *ret)
 {
 	CLEANUP(freep) char *text = NULL;
 	uint64_t own[2], children[2];
 	const char *rest;
 	char path[64];
+	int r, parent;
 
 	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-	if (read_file(path, 4096, &text, NULL) < 0)
-		return false;
+	r = read_file(path, 4096, &text, NULL);
+	if (r < 0)
+		return r;
 	rest = strrchr(text, ')'); /* the name may contain any character */
-	if (!rest || sscanf(rest + 1,
-			    " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64,
-			    &own[0], &own[1], &children[0], &children[1]) != N_NUMBERS)
+	if (!rest ||
+	    sscanf(rest + 1, " %*c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64,
+		   &parent, &own[0], &own[1], &children[0], &children[1]) != N_NUMBERS + 1)
+		return -EBADMSG;
+	*ret = (struct ticks){ parent, (own[0] + own[1]) * tick_ns(), (children[0] + children[1]) * tick_ns() };
+	return 0;
+}
+
+/* Close the account of an ended child of ours with its final CPU time. Returns false if it has not ended, or is none. */
+static bool end(struct account *account)
+{
+	struct ticks ticks;
+	uint64_t used_ns;
+
+	if (!read_ended_child(account->pid, &used_ns))
 		return false;
-	*ret_ns = (own[0] + own[1] + (no_children ? 0 : children[0] + children[1])) * tick_ns();
+	if (read_ticks(account->pid, &ticks) >= 0)
+		account->children_ns = ticks.children_ns;
+	account->now_ns = MAX(account->now_ns, used_ns);
+	account->has_ended = account->is_exact = true;
 	return true;
 }
 
-/* Close the account with its final CPU time. */
-static void end(struct account *account, uint64_t used_ns)
+/* Returns false if the process is gone. */
+static bool read_one(const struct accounts *accounts, struct account *account)
 {
-	account->now_ns = MAX(account->now_ns, used_ns);
-	account->has_ended = account->is_exact = true;
+	struct ticks ticks;
+	int r;
+
+	if (account->has_ended || (!accounts->no_children && end(account)))
+		return true;
+	r = read_ticks(account->pid, &ticks);
+	if (r < 0)
+		return r != -ENOENT && r != -ESRCH;
+	account->parent = ticks.parent;
+	account->children_ns = ticks.children_ns;
+	account->now_ns = MAX(account->now_ns, ticks.own_ns + (accounts->no_children ? 0 : ticks.children_ns));
+	if (account->is_left_out)
+		account->base_ns = account->now_ns;
+	return true;
 }
 
-static void read_one(const struct accounts *accounts, struct account *account)
+/* The latest with this PID: PIDs are reused. */
+static struct account *find(const struct accounts *accounts, pid_t pid)
 {
-	uint64_t now_ns;
+	for (size_t i = accounts->n; i-- > 0;)
+		if (accounts->items[i].pid == pid)
+			return &accounts->items[i];
+	return NULL;
+}
 
-	if (account->has_ended)
+/* Whether it ended unseen: what its children used then is in the account of its own parent, if anywhere. */
+static bool is_lost(const struct account *account)
+{
+	return account->has_ended && !account->is_exact;
+}
+
+/*
+ * The process is gone. If its parent has waited for it, its whole life is now in the parent's account: leave it there, without
+ * the time before it counted. A parent that ignores SIGCHLD gets nothing. Source: wait_task_zombie(), kernel/exit.c, Linux 6.18.
+ */
+static void move_to_parent(const struct accounts *accounts, struct account *account)
+{
+	struct account *parent = find(accounts, account->parent);
+	uint64_t arrived_ns, unknown_ns;
+
+	account->has_ended = true;
+	for (size_t i = 0; parent && is_lost(parent) && i < accounts->n; i++)
+		parent = find(accounts, parent->parent);
+	if (accounts->no_children || !parent || is_lost(parent))
 		return;
-	if (!accounts->no_children && read_ended_child(account->pid, &now_ns))
-		end(account, now_ns);
-	else if (read_ticks(account->pid, accounts->no_children, &now_ns))
-		account->now_ns = MAX(account->now_ns, now_ns);
+	(void)read_one(accounts, parent);
+	if (parent->children_ns < parent->moved_ns + account->now_ns)
+		return;
+	parent->moved_ns += account->now_ns;
+	parent->base_ns += account->base_ns;
+	account->base_ns = account->now_ns;
+	if (!account->is_left_out)
+		return;
+	arrived_ns = parent->children_ns - MIN(parent->children_ns, parent->earlier_ns + account->now_ns);
+	unknown_ns = MIN(arrived_ns, parent->children_ns - parent->moved_ns);
+	parent->moved_ns += unknown_ns;
+	parent->base_ns += unknown_ns;
 }
 
 static int add(struct accounts *accounts, pid_t pid, struct account **ret)
@@ -95,36 +164,47 @@ static int add(struct accounts *accounts, pid_t pid, struct account **ret)
 		return r;
 	*ret = &accounts->items[accounts->n++];
 	**ret = (struct account){ .pid = pid };
-	read_one(accounts, *ret);
+	(void)read_one(accounts, *ret);
+	(*ret)->moved_ns = (*ret)->earlier_ns = (*ret)->children_ns;
 	return 0;
-}
-
-static bool is_there(const struct accounts *accounts, pid_t pid)
-{
-	for (size_t i = 0; i < accounts->n; i++)
-		if (accounts->items[i].pid == pid)
-			return true;
-	return false;
 }
 
 int accounts_add(struct accounts *accounts, pid_t pid)
 {
-	struct account *account;
+	struct account *account = find(accounts, pid);
 	int r;
 
-	if (is_there(accounts, pid))
+	if (account && !account->is_left_out && (!account->has_ended || account->is_exact))
 		return 0;
-	r = add(accounts, pid, &account);
-	if (r >= 0)
-		account->base_ns = account->now_ns;
-	return r;
+	r = account && !account->has_ended ? 0 : add(accounts, pid, &account);
+	if (r < 0)
+		return r;
+	(void)read_one(accounts, account);
+	account->is_left_out = false;
+	account->base_ns = account->now_ns;
+	return 0;
 }
 
 int accounts_add_born(struct accounts *accounts, pid_t pid)
 {
-	struct account *account;
+	struct account *account = find(accounts, pid);
 
-	return is_there(accounts, pid) ? 0 : add(accounts, pid, &account);
+	return account && !(account->is_left_out && account->has_ended) ? 0 : add(accounts, pid, &account);
+}
+
+int accounts_leave_out(struct accounts *accounts, pid_t pid)
+{
+	struct account *account = find(accounts, pid);
+	int r;
+
+	if (account && !account->has_ended)
+		return 0;
+	r = add(accounts, pid, &account);
+	if (r < 0)
+		return r;
+	account->is_left_out = true;
+	account->base_ns = account->now_ns;
+	return 0;
 }
 
 int accounts_add_orphan(struct accounts *accounts, pid_t pid)
@@ -144,21 +224,29 @@ void accounts_reap(struct accounts *accounts)
 {
 	for (size_t i = 0; accounts->n_orphans > 0 && i < accounts->n; i++) {
 		struct account *account = &accounts->items[i];
-		uint64_t used_ns;
 
-		if (!account->is_orphan || !read_ended_child(account->pid, &used_ns))
+		if (!account->is_orphan || !end(account))
 			continue;
-		end(account, used_ns);
 		(void)waitpid(account->pid, NULL, WNOHANG);
 		account->is_orphan = false;
 		accounts->n_orphans--;
 	}
 }
 
-void accounts_read(struct accounts *accounts)
+static void read_those(struct accounts *accounts, bool left_out)
 {
 	for (size_t i = 0; i < accounts->n; i++)
-		read_one(accounts, &accounts->items[i]);
+		if (accounts->items[i].is_left_out == left_out && !read_one(accounts, &accounts->items[i]))
+			move_to_parent(accounts, &accounts->items[i]);
+}
+
+/* Others last: what their parents' accounts still lack an explanation for was theirs. */
+void accounts_read(struct accounts *accounts)
+{
+	read_those(accounts, false);
+	read_those(accounts, true);
+	for (size_t i = 0; i < accounts->n; i++)
+		accounts->items[i].earlier_ns = accounts->items[i].children_ns;
 	accounts->read_ns = monotonic_ns();
 }
 
@@ -170,7 +258,7 @@ void accounts_read_sometimes(struct accounts *accounts, uint64_t now_ns)
 
 uint64_t account_used(const struct account *account)
 {
-	return account->now_ns - account->base_ns;
+	return account->now_ns - MIN(account->now_ns, account->base_ns);
 }
 
 uint64_t accounts_sum(const struct accounts *accounts)
@@ -192,8 +280,10 @@ void accounts_pause(struct accounts *accounts)
 void accounts_resume(struct accounts *accounts)
 {
 	accounts_read(accounts);
-	for (size_t i = 0; i < accounts->n; i++)
+	for (size_t i = 0; i < accounts->n; i++) {
 		accounts->items[i].base_ns = accounts->items[i].now_ns;
+		accounts->items[i].moved_ns = accounts->items[i].children_ns;
+	}
 }
 
 uint64_t accounts_resolution(const struct accounts *accounts)
@@ -201,7 +291,7 @@ uint64_t accounts_resolution(const struct accounts *accounts)
 	uint64_t sum_ns = 0;
 
 	for (size_t i = 0; i < accounts->n; i++)
-		if (!accounts->items[i].is_exact)
+		if (!accounts->items[i].is_exact && !accounts->items[i].is_left_out)
 			sum_ns += N_NUMBERS * tick_ns();
 	return sum_ns;
 }

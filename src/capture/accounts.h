@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* accounts.h - CPU time of sampled processes by the kernel's own account, to compare with samples. Private.
  *
- * The kernel's account of a process and its children is exact for an ended child of ours, and has steps of a
- * clock tick for any other. The time of an ended process that its parent has waited for is part of the
- * parent's account.
+ * The kernel's account of a process and its children is exact for an ended child of ours. For any other it
+ * has steps of a clock tick. The time of an ended process that its parent has waited for is part of the
+ * parent's account. So children that are not sampled have accounts, too, which show what to leave out there.
  */
 #ifndef PROBING_CAPTURE_ACCOUNTS_H
 #define PROBING_CAPTURE_ACCOUNTS_H
@@ -15,11 +15,16 @@
 
 struct account {
 	pid_t pid;
-	uint64_t base_ns; /* used before it counted */
-	uint64_t now_ns;  /* used up to the last reading, base_ns included */
-	bool is_exact;    /* now_ns is no multiple of a clock tick */
-	bool has_ended;   /* now_ns is its whole time */
-	bool is_orphan;   /* a child of ours that only accounts_reap() waits for */
+	uint64_t base_ns;     /* used before it counted */
+	uint64_t now_ns;      /* used up to the last reading, base_ns included */
+	pid_t parent;         /* at the last reading */
+	uint64_t children_ns; /* of now_ns: of the children that it has waited for */
+	uint64_t moved_ns;    /* of them: from before it counted, and of those that had accounts of their own */
+	uint64_t earlier_ns;  /* children_ns when accounts_read() ended last */
+	bool is_left_out;     /* its time does not count: base_ns is now_ns */
+	bool is_exact;        /* now_ns is no multiple of a clock tick */
+	bool has_ended;       /* now_ns is its whole time */
+	bool is_orphan;       /* a child of ours that only accounts_reap() waits for */
 };
 
 /* All zero is empty. */
@@ -38,6 +43,12 @@ int accounts_add(struct accounts *accounts, pid_t pid);
 
 /* accounts_add_born - the same from its start, unless it is known already. Errors: -ENOMEM. */
 int accounts_add_born(struct accounts *accounts, pid_t pid);
+
+/*
+ * accounts_leave_out - never count a process' time, nor when its parent waits for it, unless it is known already.
+ * accounts_add() ends that. Errors: -ENOMEM.
+ */
+int accounts_leave_out(struct accounts *accounts, pid_t pid);
 
 /* accounts_add_orphan - the same of one that has just become a child of this process. Errors: -ENOMEM. */
 int accounts_add_orphan(struct accounts *accounts, pid_t pid);

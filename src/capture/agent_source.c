@@ -233,7 +233,7 @@ static int open_process(struct agent_source *source, struct agent_process *proce
 
 	r = source->own_options.connect_agent(process->pid, &socket);
 	if (r < 0)
-		return r == -ESRCH || r == -ENOMEM ? r : -ENOTCONN;
+		return r == -ESRCH || r == -ENOMEM || r == -EBUSY ? r : -ENOTCONN;
 	r = ask_for_samples(source, socket, fds);
 	ring = fds[0];
 	memory = fds[1];

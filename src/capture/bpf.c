@@ -23,6 +23,7 @@
 #include "src/capture/direct_map.h"
 #include "src/capture/frames_direct_object.h"
 #include "src/capture/frames_object.h"
+#include "src/capture/kernel_numbers.h"
 
 /* Inode of the initial PID namespace. Source: include/linux/proc_ns.h, PROC_PID_INIT_INO. */
 #define INITIAL_NAMESPACE 0xeffffffcu
@@ -111,39 +112,57 @@ static int set_sizes(struct bpf_source *source, uint32_t n_cpus)
 
 	for (size_t i = 0; i < N_ELEMENTS(by_processor) && r >= 0; i++)
 		r = set_size(source, by_processor[i], n_cpus);
+	/* The kernel allocates all entries of a map at once, which takes up to a millisecond. */
+	if (r >= 0 && !source->options.samples_switches) /* only system-wide events need judgements */
+		r = set_size(source, "judged", 1);
+	if (r >= 0 && !source->options.wake_on_live_read)
+		r = set_size(source, "met", 1);
 	return r;
 }
 
-/* Load one of the two objects compiled from frames.bpf.c. @direct_map NULL selects the one without page-table reads. */
-static int load_object(struct bpf_source *source, uint32_t n_cpus, const struct direct_map *direct_map)
+/* Set what differs between machines, and load. */
+static int load_object(struct bpf_source *source, uint32_t n_cpus)
 {
-	int r = 0;
+	int r;
 
-	bpf_object__close(source->object);
-	source->object = direct_map ? bpf_object__open_mem(frames_direct_object_bytes,
-							   sizeof frames_direct_object_bytes, NULL)
-				    : bpf_object__open_mem(frames_object_bytes, sizeof frames_object_bytes, NULL);
-	if (!source->object)
-		return -errno;
-	if (direct_map)
-		r = bpf_map__set_initial_value(bpf_object__find_map_by_name(source->object, ".rodata.direct_map"),
-					       direct_map, sizeof *direct_map);
-	if (r >= 0)
-		r = set_sizes(source, n_cpus);
+	r = set_sizes(source, n_cpus);
 	if (r >= 0)
 		r = choose_programs(source);
 	return r < 0 ? r : bpf_object__load(source->object);
 }
 
-/* Load the object that reads through page tables; it needs more kernel features. Fall back to the other one. */
+static int load_copying(struct bpf_source *source, uint32_t n_cpus)
+{
+	bpf_object__close(source->object);
+	source->object = bpf_object__open_mem(frames_object_bytes, sizeof frames_object_bytes, NULL);
+	return source->object ? load_object(source, n_cpus) : -errno;
+}
+
+static int load_direct(struct bpf_source *source, uint32_t n_cpus)
+{
+	CLEANUP(freep) void *bytes = NULL;
+	struct kernel_numbers numbers;
+	struct direct_map direct_map;
+	int r;
+
+	r = direct_map_find(&direct_map, &numbers);
+	if (r >= 0)
+		r = kernel_numbers_put(&numbers, frames_direct_object_bytes, sizeof frames_direct_object_bytes, &bytes);
+	if (r < 0)
+		return r;
+	source->object = bpf_object__open_mem(bytes, sizeof frames_direct_object_bytes, NULL);
+	if (!source->object)
+		return -errno;
+	r = bpf_map__set_initial_value(bpf_object__find_map_by_name(source->object, ".rodata.direct_map"), &direct_map,
+				       sizeof direct_map);
+	return r < 0 ? r : load_object(source, n_cpus);
+}
+
+/* frames.bpf.c is compiled to two objects. The one that reads through page tables needs more of the kernel. */
 static int load_either(struct bpf_source *source, uint32_t n_cpus)
 {
-	struct direct_map direct_map;
-
-	source->direct_refusal = source->options.in_interrupt ? direct_map_find(&direct_map) : -EOPNOTSUPP;
-	if (source->direct_refusal == 0)
-		source->direct_refusal = load_object(source, n_cpus, &direct_map);
-	return source->direct_refusal == 0 ? 0 : load_object(source, n_cpus, NULL);
+	source->direct_refusal = source->options.in_interrupt ? load_direct(source, n_cpus) : -EOPNOTSUPP;
+	return source->direct_refusal == 0 ? 0 : load_copying(source, n_cpus);
 }
 
 static int load(struct bpf_source *source, uint32_t n_cpus)

@@ -18,10 +18,11 @@ struct bpf_source;
 
 /* Properties of the sampling. */
 struct bpf_source_options {
-	uint64_t tracepoint;   /* number of the sampled one; then the program runs from now on, in every thread that
+	uint64_t tracepoint;    /* number of the sampled one; then the program runs from now on, in every thread that
 				* passes it. 0: none, see bpf_source_attach() */
-	bool samples_switches; /* threads that leave their processor, too */
-	bool in_interrupt;     /* each sample is taken with interrupts off: the program may follow page tables */
+	bool samples_switches;  /* threads that leave their processor, too */
+	bool in_interrupt;      /* each sample is taken with interrupts off: the program may follow page tables */
+	bool wake_on_live_read; /* some layouts that it watches have calls_for_new */
 };
 
 /*
@@ -60,9 +61,9 @@ int bpf_source_direct_refusal(const struct bpf_source *source);
 int bpf_source_judged(const struct bpf_source *source);
 
 /*
- * bpf_source_set_floor - samples of a thread wake the reader of the rings only where its stack pointer is
- * below this, or where its frames could not be read; until then each does. Best effort: at worst
- * it is woken for nothing.
+ * bpf_source_set_floor - samples of a thread wake the reader of the rings only if its stack pointer is
+ * below this, or its frames are unreadable; until then each does. Best effort: at worst it is woken for
+ * nothing.
  */
 void bpf_source_set_floor(struct bpf_source *source, pid_t tid, uint64_t floor);
 void bpf_source_clear_floor(struct bpf_source *source, pid_t tid);

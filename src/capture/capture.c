@@ -12,6 +12,7 @@
  */
 #include <errno.h>
 #include <sys/epoll.h>
+#include <time.h>
 
 #include "base/proc.h"
 #include "base/util.h"
@@ -34,6 +35,7 @@ static int open_bpf(struct capture *capture, const struct capture_options *optio
 	const struct bpf_source_options bpf_options = {
 		.tracepoint = is_tracepoint ? capture->events.attr.config : 0,
 		.samples_switches = options->mode != MODE_CPU,
+		.wake_on_live_read = options->wake_on_live_read,
 		/* Timers and counters interrupt; other software events are counted where they occur. */
 		.in_interrupt = capture->events.is_clock ||
 				(!is_tracepoint && capture->events.attr.type != PERF_TYPE_SOFTWARE),
@@ -344,6 +346,15 @@ int capture_refusal(const struct capture *capture)
 	return capture->refusal;
 }
 
+double capture_max_hz(const struct capture *capture)
+{
+	struct timespec tick;
+
+	if (capture_source(capture) != SOURCE_AGENT || clock_getres(CLOCK_MONOTONIC_COARSE, &tick) < 0)
+		return 0;
+	return 1 / ((double)tick.tv_sec + (double)tick.tv_nsec / 1e9);
+}
+
 void capture_free(struct capture *capture)
 {
 	if (!capture)
@@ -361,6 +372,7 @@ void capture_free(struct capture *capture)
 	task_set_done(&capture->wanted);
 	accounts_done(&capture->accounts);
 	run_times_done(&capture->run_times);
+	own_periods_done(&capture->own_periods);
 	merge_done(&capture->merge);
 	perf_rings_close(&capture->rings);
 	dup_events_free(capture->dup_events);
@@ -630,6 +642,17 @@ static int weigh(struct capture *capture, struct sample *sample)
 	return sample_periods_take(&capture->periods, sample->tid, sample->cpu, sample->weight, &sample->weight);
 }
 
+/* Only inherited events are swapped. */
+static void keep_periods(struct capture *capture, const struct capture_event *event)
+{
+	if (capture->events.system_wide || capture->no_children)
+		return;
+	if (event->type == CAPTURE_FORK && event->pid != event->fork.parent_pid)
+		own_periods_forked(&capture->own_periods, event->fork.parent_tid);
+	else if (event->type == CAPTURE_EXIT)
+		own_periods_ended(&capture->own_periods, event->tid);
+}
+
 static void forget_paces(struct capture *capture, const struct capture_event *event)
 {
 	if (capture->events.attr.freq && (event->type == CAPTURE_FORK || event->type == CAPTURE_EXIT))
@@ -663,6 +686,12 @@ static bool is_too_late(const struct capture *capture, const struct capture_even
 	return capture->has_ended && event->type != CAPTURE_LOST && event->type != CAPTURE_THROTTLE;
 }
 
+/* A sample from before the recording, while maps were read. */
+static bool is_early(const struct capture *capture, const struct capture_event *event)
+{
+	return event->type == CAPTURE_SAMPLE && event->sample.time_ns < capture->since_ns;
+}
+
 /* Returns 1 if ret was filled, else 0; -ENOMEM. */
 static int take_record(struct capture *capture, const struct perf_event_header *record, struct capture_event *ret)
 {
@@ -689,11 +718,12 @@ static int take_record(struct capture *capture, const struct perf_event_header *
 		ret->sample.python = python;
 		note_processor(capture, &ret->sample);
 		r = weigh(capture, &ret->sample);
-		if (r < 0)
+		if (r < 0 || is_early(capture, ret))
 			return r;
 	}
 	count(capture, ret);
 	follow_threads(capture, ret);
+	keep_periods(capture, ret);
 	forget_paces(capture, ret);
 	unsampled_put_before(capture, ret);
 	return 1;
@@ -802,12 +832,27 @@ static int next_polled(struct capture *capture, struct capture_event *ret)
 
 static int next_of_agents(struct capture *capture, struct capture_event *ret)
 {
-	int r = agent_source_next(capture->agent, ret);
+	int r;
 
+	do
+		r = agent_source_next(capture->agent, ret);
+	while (r > 0 && is_early(capture, ret));
 	if (r == 0)
 		return take_end(capture, ret);
 	if (r > 0 && ret->type == CAPTURE_SAMPLE)
 		unsampled_count(capture, &ret->sample);
+	return r;
+}
+
+int capture_begin(struct capture *capture)
+{
+	int r;
+
+	if (!capture->is_accounted || capture->poller || capture->paused_ns != 0)
+		return 0;
+	r = unsampled_restart(capture);
+	capture->lost_before = events_lost(&capture->events);
+	capture->matches.began_ns = monotonic_ns();
 	return r;
 }
 
@@ -871,7 +916,7 @@ void capture_pause(struct capture *capture)
 	if (capture->paused_ns != 0)
 		return;
 	capture->paused_ns = monotonic_ns();
-	accounts_pause(&capture->accounts);
+	unsampled_pause(capture);
 	if (capture->poller)
 		poller_pause(capture->poller);
 	else if (capture->agent)
@@ -888,7 +933,7 @@ int capture_resume(struct capture *capture)
 		return 0;
 	capture->paused_ns = 0;
 	run_times_forget(&capture->run_times);
-	accounts_resume(&capture->accounts);
+	unsampled_resume(capture);
 	if (capture->poller)
 		return poller_resume(capture->poller);
 	if (capture->agent) {
@@ -952,7 +997,7 @@ void capture_read_counts(struct capture *capture, struct capture_counts *ret)
 		return;
 	}
 	counts.lost = events_count_losses(&capture->events)
-			      ? events_lost(&capture->events) + events_lost(&capture->switches)
+			      ? events_lost(&capture->events) - capture->lost_before + events_lost(&capture->switches)
 			      : capture->lost_records;
 	if (capture->bpf_switches)
 		counts.lost += switch_rings_lost(bpf_switches_rings(capture->bpf_switches));

@@ -27,7 +27,7 @@ enum capture_source {
 	SOURCE_N
 };
 
-enum { CAPTURE_WHY_BYTES = 256 };
+enum { CAPTURE_WHY_BYTES = 512 };
 
 /* Which time of a thread is recorded. */
 enum capture_mode {
@@ -59,7 +59,7 @@ struct capture_options {
 	bool idle;
 	/*
 	 * Connects to the agent of a process; NULL: there is no SOURCE_AGENT. @ret: a socket, owned by the caller.
-	 * Errors: negative errno; also called later, for processes that start meanwhile.
+	 * Errors: negative errno, -EBUSY with agent_why; also called later, for processes that start meanwhile.
 	 */
 	int (*connect_agent)(pid_t pid, int *ret);
 	char *agent_why; /* CAPTURE_WHY_BYTES, receives the reason if an agent refuses; may be NULL */
@@ -129,7 +129,7 @@ struct capture_counts {
 	uint64_t n_events, n_threads; /* descriptors opened, threads found at the start */
 	/* Of SOURCE_POLL: poll ticks done, poll ticks skipped because the previous one came late or overran, and the
 	 * longest period, 0 if it was never lengthened. */
-	uint64_t looks, lost_looks, longest_period_ns;
+	uint64_t poll_ticks, skipped_ticks, longest_period_ns;
 	/* Of SOURCE_AGENT: threads without a timer (RLIMIT_SIGPENDING), those that block the signal, and processes that
 	 * have taken the signal for themselves, where sampling has ended. */
 	uint64_t n_refused, n_blocked, n_yielded;
@@ -139,10 +139,9 @@ struct capture_counts {
 struct capture;
 
 /*
- * capture_attach - sample all threads of a running process, and their children.
- * It stops nothing. With SOURCE_AUTO, a refusal of perf events (rights, a filter,
- * descriptors, memory for the rings) makes it SOURCE_AGENT if all processes have an agent, else SOURCE_POLL, if
- * reading memory is permitted.
+ * capture_attach - sample all threads of a running process, and their children. It stops nothing. With
+ * SOURCE_AUTO, perf events may be refused: by rights, a filter, descriptors, or memory for the rings. Then it
+ * becomes SOURCE_AGENT if all processes have an agent, else SOURCE_POLL, if reading memory is permitted.
  * @ret: ended with capture_free().
  * Errors: -ESRCH; -EACCES/-EPERM not permitted (see capture_explain);
  *         -EMFILE descriptors; -ENOSYS no perf_event; -EINVAL options;
@@ -178,6 +177,13 @@ enum capture_source capture_source(const struct capture *capture);
 
 /* Why SOURCE_AUTO fell back to SOURCE_POLL or SOURCE_AGENT: a negative errno for capture_explain(); 0: it did not. */
 int capture_refusal(const struct capture *capture);
+
+/*
+ * capture_max_hz - the most samples per second of CPU time that a thread can have; 0: as many as asked for.
+ * Timers of CPU clocks expire at the kernel's tick (CONFIG_HZ), whose length CLOCK_MONOTONIC_COARSE has as its resolution.
+ * Source: clock_getres(2); kernel/time/posix-cpu-timers.c, Linux 6.12.
+ */
+double capture_max_hz(const struct capture *capture);
 
 /*
  * capture_check_memory - whether probing may read the memory of a process, which needs another privilege than sampling
@@ -242,8 +248,8 @@ bool capture_is_agents(pid_t pid, pid_t tid);
 int capture_switch_refusal(const struct capture *capture);
 
 /*
- * capture_direct_refusal - why the BPF program copies frames with the kernel's helper, and does not read them by page
- * tables, which takes less than half as long: a negative errno, -ENOSYS where there is no program. 0: it reads them so.
+ * capture_direct_refusal - why the BPF program copies frames with the kernel's helper, and not by page tables, which
+ * takes less than half as long: a negative errno, -ENOSYS where there is no program. 0: it reads them so.
  */
 int capture_direct_refusal(const struct capture *capture);
 
@@ -259,6 +265,17 @@ bool capture_rings_are_small(const struct capture *capture);
  * nothing more has happened up to now, negative errno otherwise.
  */
 int capture_next(struct capture *capture, struct capture_event *ret);
+
+/*
+ * capture_begin - the recording of attached processes begins now, and so do its samples and its account of CPU time.
+ * Events report from capture_attach() on, so no mapping, fork or exec is missed while the caller reads maps. Samples from
+ * before this call are dropped. What the rings lost before it does not count as lost (Linux 6.0), but CAPTURE_LOST reports
+ * it: a mapping may be missing. Call it once, before the first capture_next().
+ * No effect in three cases: while paused, because capture_resume() does the same; with SOURCE_POLL, whose recording begins with
+ * capture_attach(); and if weights are not CPU time (waits, other events than the clock).
+ * Errors: -ENOMEM.
+ */
+int capture_begin(struct capture *capture);
 
 /*
  * capture_is_descheduled - whether the thread of the latest sample has not run since it was taken.

@@ -9,6 +9,7 @@
 #include "src/capture/events.h"
 #include "src/capture/reader_affinity.h"
 #include "src/capture/merge.h"
+#include "src/capture/own_periods.h"
 #include "src/capture/sample_periods.h"
 #include "src/capture/frame_sample_match.h"
 #include "src/capture/poller.h"
@@ -22,7 +23,8 @@ struct capture {
 	struct event_set events;
 	struct event_set switches; /* samples as threads leave the processor; empty: none */
 	struct merge merge;
-	struct dup_events *dup_events;     /* NULL: no late events */
+	struct dup_events *dup_events; /* NULL: no late events */
+	struct own_periods own_periods;
 	struct bpf_source *bpf;            /* NULL: another source */
 	struct bpf_switches *bpf_switches; /* NULL: perf records report switches, or nothing does */
 	int switch_refusal;                /* why; 0: see capture_switch_refusal() */
@@ -34,7 +36,9 @@ struct capture {
 	pid_t awaits_exec;             /* then: the child that has not called exec yet; 0: it has, or does not matter */
 	struct capture_counts counts;
 	uint64_t lost_records; /* by LOST records */
+	uint64_t lost_before;  /* before capture_begin(), by the kernel's count */
 	uint64_t began_ns;
+	uint64_t since_ns; /* CLOCK_MONOTONIC, of capture_begin(): earlier samples are dropped */
 	bool stopped;
 	struct reader_affinity affinity; /* where memory is read right after each sample */
 	bool reads_at_once;
@@ -52,6 +56,7 @@ struct capture {
 	bool has_pending;     /* an event waits until the one before it has been given out */
 	struct capture_event pending;
 	uint64_t given_ns;          /* of CAPTURE_UNSAMPLED, up to now */
+	uint64_t before_ns;         /* by the events' count at capture_begin() */
 	uint64_t used_ns;           /* by them, once it is stopped */
 	uint64_t missing_ns;        /* its part in no sample and no earlier CAPTURE_UNSAMPLED */
 	uint64_t unsampled_ns;      /* of the pending CAPTURE_UNSAMPLED ... */

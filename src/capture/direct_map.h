@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+struct kernel_numbers;
+
 struct direct_map {
 	uint64_t base;     /* virtual address of the physical address 0 */
 	uint64_t end;      /* the first physical address behind all memory */
@@ -18,14 +20,16 @@ struct direct_map {
 /* Input and output of the BPF program that searches for it: bpf/find_direct_map.bpf.c. */
 struct direct_map_trial {
 	uint64_t address, word; /* an aligned address of the caller, and the word there */
-	struct direct_map map;  /* input: its end; found if n_levels is not 0 afterwards */
+	struct direct_map map;  /* the candidate; base 0: the program reads the kernel's variable */
+	uint64_t is_right;      /* output: map is right, and its base known */
 };
 
 /*
  * direct_map_find - find it through a page of the caller: the result must contain the caller's word.
+ * @ret_numbers: of the running kernel, for programs that read through it.
  * Errors: -ENOSYS not on this machine, or built without it; -ECANCELED PROBING_DIRECT_MAP=0 is in the environment;
- *         -ENXIO not found; errors of the kernel, or of libbpf: -ESRCH the kernel has no BTF.
+ *         -ENXIO not found; those of kernel_numbers_find(); errors of the kernel, or of libbpf.
  */
-int direct_map_find(struct direct_map *ret);
+int direct_map_find(struct direct_map *ret, struct kernel_numbers *ret_numbers);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include "src/capture/direct_map.h"
 
-int direct_map_find(struct direct_map *ret)
+int direct_map_find(struct direct_map *ret, struct kernel_numbers *ret_numbers)
 {
-	(void)ret;
+	(void)ret, (void)ret_numbers;
 	return -ENOSYS;
 }

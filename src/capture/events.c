@@ -397,11 +397,6 @@ static bool may_be_wide(const struct event_set *set)
 	return set->bpf && set->attr.type != PERF_TYPE_TRACEPOINT;
 }
 
-int events_attach(struct event_set *set, pid_t pid)
-{
-	return events_attach_all(set, &pid, 1);
-}
-
 int events_attach_all(struct event_set *set, const pid_t *pids, size_t n_pids)
 {
 	size_t n_threads;

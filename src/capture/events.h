@@ -46,14 +46,13 @@ void events_done(struct event_set *set);
  */
 void events_wake_rarely(struct event_set *set);
 
-/*
- * events_attach - sample every thread of a process. Errors as capture_attach().
- * Where that takes too many descriptors, and a BPF program is there to leave
- * others out, all processes are sampled instead: system_wide.
- */
-int events_attach(struct event_set *set, pid_t pid);
 /* events_count_threads - of all of these processes; ended ones count 0. -ESRCH: all have ended. */
 int events_count_threads(const pid_t *pids, size_t n_pids, size_t *ret);
+/*
+ * events_attach_all - sample every thread of these processes. Errors as capture_attach().
+ * If that takes too many descriptors, and a BPF program can drop the samples of others, the events cover all
+ * processes instead: system_wide.
+ */
 int events_attach_all(struct event_set *set, const pid_t *pids, size_t n_pids);
 
 /*

@@ -195,7 +195,7 @@ void explain_format(int error, const struct explain_facts *facts, char *to, size
 	case -EINVAL:
 		snprintf(to, n_bytes,
 			 "the kernel takes at most 100000 samples a second, 65528 bytes of stack "
-			 "(a multiple of 8) and rings of a power of two of pages");
+			 "(a multiple of 8), and rings of a power of two pages");
 		break;
 	default:
 		snprintf(to, n_bytes, "sampling process %d failed: %s", (int)facts->pid, strerror(-error));

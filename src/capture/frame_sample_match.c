@@ -28,12 +28,18 @@ void frame_sample_match_done(struct frame_sample_match *pairs)
 	*pairs = (struct frame_sample_match){ 0 };
 }
 
+static void count_unpaired(struct frame_sample_match *pairs, const struct pending *pending)
+{
+	pairs->unpaired += pending->record->time_ns >= pairs->began_ns;
+}
+
 void frame_sample_match_keep(struct frame_sample_match *pairs, size_t ring, uint64_t n_malformed,
 			     const struct perf_event_header *record)
 {
 	struct pending *pending = &pairs->rings[ring];
 
-	pairs->unpaired += pending->is_full;
+	if (pending->is_full)
+		count_unpaired(pairs, pending);
 	pending->is_full = record_decode_python(record, pending->record) == 0;
 	pending->n_malformed = n_malformed;
 	pairs->malformed += !pending->is_full;
@@ -51,6 +57,6 @@ const struct python_record *frame_sample_match_take(struct frame_sample_match *p
 	if (record->type == PERF_RECORD_SAMPLE && record_origin(record, &origin) == 0 &&
 	    (uint32_t)origin.tid == pending->record->tid && pending->n_malformed == n_malformed)
 		return pending->record;
-	pairs->unpaired++;
+	count_unpaired(pairs, pending);
 	return NULL;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* frame_sample_match.h - assigns Python frames to their samples.
  *
- * One interrupt writes both into its processor's ring, the frames first, and nothing else
- * is written in between. So a sample has the frames of the record right before it,
- * or none: if one of the two found no room, a record of lost ones precedes the
- * next one, and no two adjacent records have the same thread and time.
+ * One interrupt writes both into its processor's ring, the frames first, and nothing else is
+ * written in between. So a sample has the frames of the record right before it, or none: if one of
+ * the two found no room, a record of lost ones precedes the next one. Then no two adjacent records
+ * have the same thread and time.
  */
 #ifndef PROBING_CAPTURE_FRAME_SAMPLE_MATCH_H
 #define PROBING_CAPTURE_FRAME_SAMPLE_MATCH_H
@@ -23,6 +23,7 @@ struct frame_sample_match {
 		struct python_record *record;
 	} * rings; /* one a ring */
 	size_t n;
+	uint64_t began_ns; /* CLOCK_MONOTONIC; frames of before do not count as unpaired */
 	uint64_t unpaired; /* frames without a sample */
 	uint64_t malformed;
 };

@@ -10,12 +10,14 @@
  * has run for a while. If it has waited, the order is unknown, and it is skipped; but on the
  * only CPU there is, which we use, it would never be sampled otherwise.
  *
+ * A thread that has not run has no new children. It may get those of a thread that has ended, or, as the main thread of
+ * a subreaper, those of a process that has ended (find_new_reaper(), kernel/exit.c, Linux 6.18).
+ *
  * CPU time comes in nanoseconds from "schedstat"; kernels without CONFIG_SCHED_INFO have ticks
  * only. For a running thread both are as of the scheduler's last tick.
  */
 #include "src/capture/poll_tasks.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -28,15 +30,18 @@
 #include "base/confined.h"
 #include "base/proc.h"
 #include "base/util.h"
+#include "src/capture/children.h"
 
 enum {
 	TEXT_BYTES = 4096,
-	MAX_CHILDREN_BYTES = 1 << 20,
 	KEPT_DESCRIPTORS = 64, /* reserved for everything else that a recording opens */
 	MAX_PROCESSES = 1 << 16,
 	MAX_RUNS_BETWEEN = 100,
 	AT_WORK_NS = 250000,
+	TASK_FOLDER_LINKS = 2, /* of /proc/PID/task, besides one for each thread */
 };
+
+#define SURE_AGAIN_NS UINT64_C(5000000000)
 
 static int read_fd(int fd, char text[TEXT_BYTES])
 {
@@ -72,19 +77,18 @@ static int read_path(const char *path, char text[TEXT_BYTES])
 void poll_tasks_init(struct poll_tasks *tasks)
 {
 	struct rlimit limit;
-	char text[TEXT_BYTES], path[64];
+	char text[TEXT_BYTES];
 	uint64_t used_ns, n_runs;
 	cpu_set_t cpus;
 
-	*tasks = (struct poll_tasks){ .by_ticks = true };
+	*tasks = (struct poll_tasks){ .by_ticks = true, .is_sure = true };
 	/* This thread has run, so 0 means that the kernel does not count. */
 	if (read_path("/proc/thread-self/schedstat", text) == 0 && poll_parse_schedstat(text, &used_ns, &n_runs) == 0 &&
 	    used_ns > 0)
 		tasks->by_ticks = false;
 	if (sched_getaffinity(0, sizeof cpus, &cpus) == 0)
 		tasks->has_one_cpu = CPU_COUNT(&cpus) == 1;
-	task_path(getpid(), getpid(), "children", path);
-	tasks->without_children = access(path, R_OK) < 0;
+	tasks->without_children = !children_are_listed();
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > 2 * KEPT_DESCRIPTORS)
 		tasks->most_open = (size_t)limit.rlim_cur - 2 * KEPT_DESCRIPTORS;
 }
@@ -154,7 +158,7 @@ static int open_time(const struct poll_tasks *tasks, pid_t pid, pid_t tid)
 static int add_thread(struct poll_tasks *tasks, struct poll_process *process, pid_t tid)
 {
 	size_t i = lower_bound(process, tid);
-	struct poll_thread thread = { .tid = tid, .fd = -1, .is_new = true };
+	struct poll_thread thread = { .tid = tid, .fd = -1, .is_new = true, .has_run = true };
 	int r;
 
 	if (i < process->n && process->threads[i].tid == tid)
@@ -175,6 +179,24 @@ static int add_thread(struct poll_tasks *tasks, struct poll_process *process, pi
 	return 0;
 }
 
+void poll_tasks_begin_listing(struct poll_tasks *tasks, uint64_t now_ns)
+{
+	tasks->is_sure = now_ns >= tasks->sure_ns + SURE_AGAIN_NS;
+	tasks->has_skipped = false;
+	if (tasks->is_sure)
+		tasks->sure_ns = now_ns;
+}
+
+/* Reading their numbers takes far longer. Source: proc_task_getattr(), fs/proc/base.c, Linux 6.18. */
+static bool has_as_many_threads(const struct poll_process *process)
+{
+	struct stat st;
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/task", (int)process->pid);
+	return stat(path, &st) == 0 && st.st_nlink == process->n + TASK_FOLDER_LINKS;
+}
+
 int poll_tasks_list(struct poll_tasks *tasks, size_t index)
 {
 	struct poll_process *process = &tasks->processes[index];
@@ -182,6 +204,8 @@ int poll_tasks_list(struct poll_tasks *tasks, size_t index)
 	size_t n;
 	int r;
 
+	if (!tasks->is_sure && has_as_many_threads(process))
+		return 0;
 	r = proc_tasks(process->pid, &tids, &n);
 	for (size_t i = 0; r >= 0 && i < n; i++)
 		r = add_thread(tasks, process, tids[i]);
@@ -241,73 +265,58 @@ static int take_child(struct poll_tasks *tasks, pid_t pid, pid_t parent_pid, enu
 	return poll_tasks_add(tasks, pid, parent_pid);
 }
 
-static int adopt_of_thread(struct poll_tasks *tasks, pid_t pid, pid_t tid, enum adoption how)
+static int take_children(struct poll_tasks *tasks, const struct task_set *children, pid_t parent_pid, enum adoption how)
 {
-	CLEANUP(freep) char *text = NULL;
-	const char *rest;
-	char path[64];
-	pid_t child;
-	int r;
-
-	task_path(pid, tid, "children", path);
-	r = read_file(path, MAX_CHILDREN_BYTES, &text, NULL);
-	if (r < 0)
-		return r == -ENOMEM ? r : 0;
-	rest = text;
-	while (r >= 0 && (child = poll_parse_child(&rest)) != 0)
-		r = take_child(tasks, child, pid, how);
-	return r;
-}
-
-static void closedirp(DIR **folder)
-{
-	if (*folder)
-		closedir(*folder);
-}
-
-static int adopt_of_all(struct poll_tasks *tasks, pid_t parent_pid, enum adoption how)
-{
-	CLEANUP(closedirp) DIR *folder = opendir("/proc");
-	struct dirent *entry;
 	int r = 0;
 
-	while (r >= 0 && folder && (entry = readdir(folder)) != NULL) {
-		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-		struct proc_stat stat;
-
-		if (pid > 0 && proc_stat_read(pid, 0, &stat) == 0 && stat.parent == parent_pid)
-			r = take_child(tasks, pid, parent_pid, how);
-	}
+	for (size_t i = 0; r >= 0 && i < children->n; i++)
+		r = take_child(tasks, children->tids[i], parent_pid, how);
 	return r;
 }
 
 int poll_tasks_adopt(struct poll_tasks *tasks, size_t index, bool ignore)
 {
-	const enum adoption how = ignore ? IGNORE : ADOPT;
-	pid_t pid = tasks->processes[index].pid;
-	int r = 0;
+	struct poll_process *process = &tasks->processes[index];
+	bool all = tasks->is_sure || tasks->by_ticks || process->has_lost_threads;
+	CLEANUP(task_set_done) struct task_set children = { 0 };
+	int r = tasks->without_children ? children_search(process->pid, &children) : 0;
 
-	if (tasks->without_children)
-		return adopt_of_all(tasks, pid, how);
-	for (size_t i = 0; r >= 0 && i < tasks->processes[index].n; i++)
-		r = adopt_of_thread(tasks, pid, tasks->processes[index].threads[i].tid, how);
-	return r;
+	if (!tasks->without_children)
+		process->has_lost_threads = false;
+	for (size_t i = 0; r >= 0 && !tasks->without_children && i < process->n; i++) {
+		struct poll_thread *thread = &process->threads[i];
+
+		if (!all && !thread->has_run && thread->tid != process->pid) {
+			tasks->has_skipped = true;
+			continue;
+		}
+		thread->has_run = false; /* before its children: what it starts meanwhile is read the next time */
+		r = children_of_thread(process->pid, thread->tid, &children);
+	}
+	return r < 0 ? r : take_children(tasks, &children, process->pid, ignore ? IGNORE : ADOPT);
 }
 
 /* Orphans become children of the subreaper's main thread. Source: find_new_reaper(), kernel/exit.c. */
 int poll_tasks_adopt_orphans(struct poll_tasks *tasks)
 {
+	CLEANUP(task_set_done) struct task_set children = { 0 };
+	int r;
+
 	if (tasks->command == 0)
 		return 0;
-	return tasks->without_children ? adopt_of_all(tasks, getpid(), ADOPT_ORPHANS)
-				       : adopt_of_thread(tasks, getpid(), getpid(), ADOPT_ORPHANS);
+	r = tasks->without_children ? children_search(getpid(), &children)
+				    : children_of_thread(getpid(), getpid(), &children);
+	return r < 0 ? r : take_children(tasks, &children, getpid(), ADOPT_ORPHANS);
 }
 
-void poll_tasks_settle_ignored(struct poll_tasks *tasks)
+void poll_tasks_end_listing(struct poll_tasks *tasks)
 {
-	task_set_done(&tasks->ignored);
-	tasks->ignored = tasks->still_ignored;
-	tasks->still_ignored = (struct task_set){ 0 };
+	if (!tasks->has_skipped) {
+		task_set_done(&tasks->ignored);
+		tasks->ignored = tasks->still_ignored;
+		tasks->still_ignored = (struct task_set){ 0 };
+	}
+	task_set_done(&tasks->still_ignored);
 }
 
 /* ---- CPU time ---- */
@@ -322,6 +331,7 @@ int poll_tasks_used(struct poll_tasks *tasks, pid_t pid, struct poll_thread *thr
 	CLEANUP(closep) int opened = -1;
 	struct poll_stat stat;
 	char text[TEXT_BYTES];
+	uint64_t n_runs = thread->n_runs;
 	int r;
 
 	if (thread->fd < 0) {
@@ -330,8 +340,14 @@ int poll_tasks_used(struct poll_tasks *tasks, pid_t pid, struct poll_thread *thr
 			return opened;
 	}
 	r = read_fd(thread->fd < 0 ? opened : thread->fd, text);
-	if (r >= 0 && !tasks->by_ticks)
-		return poll_parse_schedstat(text, ret_ns, &thread->n_runs);
+	if (r >= 0 && !tasks->by_ticks) {
+		r = poll_parse_schedstat(text, ret_ns, &thread->n_runs);
+		if (r < 0)
+			return r;
+		thread->has_run |= thread->n_runs != n_runs || *ret_ns != thread->ran_ns;
+		thread->ran_ns = *ret_ns;
+		return 0;
+	}
 	if (r >= 0)
 		r = poll_parse_stat(text, &stat);
 	if (r < 0)
@@ -383,6 +399,7 @@ bool poll_tasks_runs(const struct poll_tasks *tasks, pid_t pid, struct poll_thre
 void poll_tasks_remove_thread(struct poll_tasks *tasks, struct poll_process *process, size_t index)
 {
 	close_thread(tasks, &process->threads[index]);
+	process->has_lost_threads = true;
 	process->n--;
 	memmove(process->threads + index, process->threads + index + 1,
 		(process->n - index) * sizeof *process->threads);

@@ -62,6 +62,7 @@ struct poller {
 	bool stopped, has_ended;
 	bool paused, stock_is_due; /* stock_is_due: the next tick ends a pause */
 	bool is_stocktaking;       /* the current tick ends a pause */
+	bool lists_again;          /* at the end of the current tick */
 	uint64_t n_samples, n_threads;
 };
 
@@ -174,6 +175,7 @@ static int list_all(struct poller *poller)
 	struct poll_tasks *tasks = &poller->tasks;
 	int r;
 
+	poll_tasks_begin_listing(tasks, poller->began_ns);
 	r = list_orphans(poller);
 	for (size_t i = 0; r >= 0 && i < tasks->n; i++) {
 		size_t n_before = tasks->n;
@@ -186,7 +188,7 @@ static int list_all(struct poller *poller)
 		for (size_t k = n_before; r >= 0 && k < tasks->n; k++)
 			r = tell_fork(poller, &tasks->processes[i], &tasks->processes[k]);
 	}
-	poll_tasks_settle_ignored(tasks);
+	poll_tasks_end_listing(tasks);
 	return r;
 }
 
@@ -204,14 +206,21 @@ static pid_t read_newest(const struct poller *poller)
 	return poll_parse_loadavg(text, &newest) < 0 ? 0 : newest;
 }
 
+/*
+ * A thread that was skipped, since it had not run when it was last looked at, may be the one that has forked. So the end of
+ * the tick, when all have been looked at, lists again: a child that lives shortly is not found later.
+ */
 static int list_if_new(struct poller *poller)
 {
 	pid_t newest = read_newest(poller);
+	bool is_new = newest == 0 || newest != poller->newest;
 	int r;
 
-	if (newest != 0 && newest == poller->newest && poller->began_ns - poller->listed_ns < LIST_ANYWAY_NS)
+	poller->lists_again = false;
+	if (!is_new && poller->began_ns - poller->listed_ns < LIST_ANYWAY_NS)
 		return 0;
 	r = list_all(poller);
+	poller->lists_again = is_new && poller->tasks.has_skipped;
 	poller->newest = newest;
 	poller->listed_before_ns = poller->listed_ns;
 	poller->listed_ns = poller->began_ns;
@@ -384,6 +393,10 @@ static int step(struct poller *poller)
 {
 	struct poll_process *process;
 
+	if (poller->process == poller->tasks.n && poller->lists_again) {
+		poller->lists_again = false;
+		return list_all(poller);
+	}
 	if (poller->process == poller->tasks.n)
 		return end(poller);
 	process = &poller->tasks.processes[poller->process];
@@ -595,8 +608,8 @@ void poller_read_counts(const struct poller *poller, struct capture_counts *ret)
 	*ret = (struct capture_counts){
 		.samples = poller->n_samples,
 		.n_threads = poller->n_threads,
-		.looks = poller->pace.n_looks,
-		.lost_looks = poller->pace.n_lost,
+		.poll_ticks = poller->pace.n_looks,
+		.skipped_ticks = poller->pace.n_lost,
 		.longest_period_ns = poller->pace.longest_ns,
 	};
 }

@@ -16,8 +16,8 @@ enum { SWITCH_RING_RECORDS = 1 << 16 };
 #define SWITCH_PREEMPTED (UINT32_C(1) << 31)
 
 /*
- * An arrival that could not be reported at once is reported as the thread leaves, with the time of that, so that records
- * stay in order: the scheduler's clock may place the arrival before the thread's departure from another processor.
+ * If the program cannot report an arrival at once, it reports it as the thread leaves, with that time, so records stay
+ * in order: the scheduler's clock may place the arrival before the thread's departure from another processor.
  */
 enum { SWITCH_LATE_NS = 1024 };
 

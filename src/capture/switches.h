@@ -24,7 +24,7 @@ void switches_init(struct event_set *set, const struct event_set *beside);
  * switches_start - open them for running processes, or for one child before its exec.
  * @system_wide: for all processes; see events_attach_wide().
  * Returns 1; 0 where that is not permitted, or takes more descriptors than there are: set is
- * then empty. Errors: as events_attach().
+ * then empty. Errors: as events_attach_all().
  */
 int switches_start(struct event_set *set, const pid_t *pids, size_t n_pids, bool launch, bool system_wide);
 

@@ -12,30 +12,116 @@
 
 #include "base/proc.h"
 #include "base/util.h"
+#include "src/capture/children.h"
 
 /* A smaller fraction of the total, or of the accounts' error, does not justify a row. */
 enum { SHARE = 50 };
 
-int unsampled_begin(struct capture *capture, const struct capture_options *options, const pid_t *pids, size_t n_pids)
+static int leave_out_children(struct capture *capture, pid_t pid)
+{
+	CLEANUP(task_set_done) struct task_set children = { 0 };
+	int r;
+
+	r = children_of(pid, &children);
+	for (size_t i = 0; r >= 0 && i < children.n; i++)
+		r = accounts_leave_out(&capture->accounts, children.tids[i]);
+	return r;
+}
+
+/* Children from before the events, and their children, are not sampled. Visits those that it adds, too. */
+static int leave_out_descendants(struct capture *capture, pid_t pid)
+{
+	const struct accounts *accounts = &capture->accounts;
+	size_t n_before = accounts->n;
+	int r;
+
+	if (accounts->no_children)
+		return 0;
+	r = leave_out_children(capture, pid);
+	for (size_t i = n_before; r >= 0 && i < accounts->n; i++)
+		r = leave_out_children(capture, accounts->items[i].pid);
+	return r;
+}
+
+/* Children that inherited the events, and so are sampled, have accounts of their own from now on. Visits those that it adds, too. */
+static int add_born(struct capture *capture)
+{
+	struct accounts *accounts = &capture->accounts;
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && !accounts->no_children && i < accounts->n; i++) {
+		CLEANUP(task_set_done) struct task_set children = { 0 };
+
+		if (accounts->items[i].is_left_out || accounts->items[i].has_ended)
+			continue;
+		r = children_of(accounts->items[i].pid, &children);
+		for (size_t k = 0; r >= 0 && k < children.n; k++)
+			r = accounts_add_born(accounts, children.tids[k]);
+	}
+	return r;
+}
+
+static int add(struct capture *capture, const pid_t *pids, size_t n_pids)
 {
 	int r = 0;
 
+	for (size_t i = 0; r >= 0 && i < n_pids; i++)
+		r = accounts_add(&capture->accounts, pids[i]);
+	for (size_t i = 0; r >= 0 && i < n_pids; i++)
+		r = leave_out_descendants(capture, pids[i]);
+	return r;
+}
+
+int unsampled_begin(struct capture *capture, const struct capture_options *options, const pid_t *pids, size_t n_pids)
+{
 	capture->is_accounted = options->mode == MODE_CPU && !options->idle &&
 				(!options->event || options->event->kind == EVENT_CLOCK);
 	capture->period_ns = (uint64_t)(1e9 / options->hz);
 	capture->accounts.no_children = options->no_children;
 	capture->run_times.account = proc_run_time;
 	capture->run_times.has_kernel = events_have_kernel(&capture->events);
-	if (capture->is_accounted)
-		stolen_begin(&capture->stolen);
-	for (size_t i = 0; r >= 0 && i < n_pids; i++)
-		r = unsampled_add(capture, pids[i]);
-	return r;
+	if (!capture->is_accounted)
+		return 0;
+	stolen_begin(&capture->stolen);
+	return add(capture, pids, n_pids);
+}
+
+/* If the recorder loses the processor in between, the clock and the accounts are of different moments. Then read both again. */
+int unsampled_restart(struct capture *capture)
+{
+	enum { MAX_TRIES = 3, CLOSE_NS = 3000000 };
+	int r;
+
+	r = add_born(capture);
+	if (r < 0)
+		return r;
+	stolen_begin(&capture->stolen);
+	for (int i = 0; i < MAX_TRIES; i++) {
+		capture->since_ns = monotonic_ns();
+		capture->before_ns = events_used(&capture->events);
+		accounts_resume(&capture->accounts);
+		if (monotonic_ns() - capture->since_ns < CLOSE_NS)
+			break;
+	}
+	return 0;
 }
 
 int unsampled_add(struct capture *capture, pid_t pid)
 {
-	return capture->is_accounted ? accounts_add(&capture->accounts, pid) : 0;
+	return capture->is_accounted ? add(capture, &pid, 1) : 0;
+}
+
+/* Without memory for the accounts of children born meanwhile, the sum contains time from a pause. */
+void unsampled_pause(struct capture *capture)
+{
+	(void)add_born(capture);
+	accounts_pause(&capture->accounts);
+}
+
+void unsampled_resume(struct capture *capture)
+{
+	(void)add_born(capture);
+	accounts_resume(&capture->accounts);
 }
 
 void unsampled_count(struct capture *capture, const struct sample *sample)
@@ -69,16 +155,16 @@ void unsampled_put_before(struct capture *capture, struct capture_event *ret)
 {
 	uint64_t weight, at_ns;
 
-	if (ret->type != CAPTURE_EXIT || !capture->times_runs)
+	if (ret->type != CAPTURE_EXIT || !capture->times_runs || ret->time_ns < capture->since_ns)
 		return;
 	weight = run_times_unsampled(&capture->run_times, ret->tid, ret->time_ns, &at_ns);
-	weight = stolen_leave(&capture->stolen, weight);
+	weight = stolen_leave(&capture->stolen, MIN(weight, ret->time_ns - capture->since_ns));
 	if (weight == 0)
 		return;
 	capture->pending = *ret;
 	capture->has_pending = true;
 	give_out(capture, ret->pid, ret->tid, ret->time_ns, weight, ret);
-	ret->unsampled.at_ns = at_ns;
+	ret->unsampled.at_ns = MAX(at_ns, capture->since_ns);
 	capture->counts.ended_ns += weight;
 }
 
@@ -112,6 +198,8 @@ static uint64_t join(const struct capture *capture, uint64_t accounted_ns, uint6
 
 void unsampled_stop(struct capture *capture)
 {
+	uint64_t counted_ns;
+
 	if (!capture->is_accounted)
 		return;
 	if (capture->paused_ns == 0) {
@@ -119,7 +207,8 @@ void unsampled_stop(struct capture *capture)
 		accounts_read(&capture->accounts);
 	}
 	stolen_read(&capture->stolen);
-	capture->used_ns = join(capture, accounts_sum(&capture->accounts), events_used(&capture->events));
+	counted_ns = events_used(&capture->events) - capture->before_ns;
+	capture->used_ns = join(capture, accounts_sum(&capture->accounts), counted_ns);
 }
 
 /* Whether chance explains the missing samples. */
@@ -142,21 +231,32 @@ static uint64_t missing_ns(const struct capture *capture)
 	return missing > least && !may_be_chance(capture, missing) ? missing : 0;
 }
 
+/* The index after the last account that counts. */
+static size_t end_of_counted(const struct accounts *accounts)
+{
+	size_t n = accounts->n;
+
+	while (n > 0 && accounts->items[n - 1].is_left_out)
+		n--;
+	return n;
+}
+
 /* Each requested process gets its share; the last one gets the rest. */
 bool unsampled_take(struct capture *capture, struct capture_event *ret)
 {
 	const struct accounts *accounts = &capture->accounts;
 	const struct account *account;
 	uint64_t sum_ns = accounts_sum(accounts), weight;
+	size_t n = end_of_counted(accounts);
 
 	if (capture->next_unsampled == 0)
 		capture->missing_ns = capture->unsampled_ns = missing_ns(capture);
-	while (capture->unsampled_ns > 0 && capture->next_unsampled < accounts->n) {
+	while (capture->unsampled_ns > 0 && capture->next_unsampled < n) {
 		account = &accounts->items[capture->next_unsampled++];
 		weight = sum_ns > 0 ? (uint64_t)((double)capture->missing_ns * (double)account_used(account) /
 						 (double)sum_ns)
 				    : 0;
-		if (capture->next_unsampled == accounts->n || weight > capture->unsampled_ns)
+		if (capture->next_unsampled == n || weight > capture->unsampled_ns)
 			weight = capture->unsampled_ns;
 		capture->unsampled_ns -= weight;
 		if (weight == 0)

@@ -6,12 +6,19 @@
 #include "src/capture/capture_private.h"
 
 /*
- * unsampled_begin - account for these processes from now on.
+ * unsampled_begin - account for these processes from now on, and for the children that they start.
  * No effect if weights are not CPU time. Errors: -ENOMEM.
  */
 int unsampled_begin(struct capture *capture, const struct capture_options *options, const pid_t *pids, size_t n_pids);
 
-/* The same of one more, which is sampled from now on. Errors: -ENOMEM. */
+/* unsampled_restart - account from now on. Samples from before (since_ns) do not count. Errors: -ENOMEM. */
+int unsampled_restart(struct capture *capture);
+
+/* Time between the two does not count. */
+void unsampled_pause(struct capture *capture);
+void unsampled_resume(struct capture *capture);
+
+/* unsampled_add - account for one more process, which is sampled from now on. Errors: -ENOMEM. */
 int unsampled_add(struct capture *capture, pid_t pid);
 
 /* Whether to record switches along with samples, to find threads that run for less than a period. */

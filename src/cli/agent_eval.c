@@ -6,10 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/proc.h"
 #include "base/util.h"
 #include "src/cli/cli.h"
 
-enum { LOOK_AGAIN_MS = 100, INJECT_WAIT_MS = 5000, START_MS = 10000, CALL_MS = 30000 };
+enum {
+	LOOK_AGAIN_MS = 100,
+	N_ASLEEP = 5, /* looks in a row that find all threads asleep */
+	INJECT_WAIT_MS = 5000,
+	START_MS = 10000,
+	CALL_MS = 30000,
+};
 
 void agent_put_traceback(const char *text, size_t n_text)
 {
@@ -68,10 +75,50 @@ static int take_message(pid_t pid, const struct agent_eval *eval, const struct m
 	}
 }
 
+/* Whether no thread runs, or waits for a processor. is_stopped: by a signal or a debugger. */
+static bool is_asleep(pid_t pid, bool *is_stopped)
+{
+	CLEANUP(freep) pid_t *tids = NULL;
+	size_t n;
+
+	*is_stopped = false;
+	if (proc_tasks(pid, &tids, &n) < 0)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		struct proc_stat stat;
+
+		if (proc_stat_read(pid, tids[i], &stat) < 0 || stat.state == 'R')
+			return false;
+		*is_stopped |= stat.state == 'T' || stat.state == 't';
+	}
+	return true;
+}
+
+/* The agent's thread waits for the GIL although nobody runs: its holder sleeps. Report it once, while waiting goes on. */
+static void look_at_holder(pid_t pid, unsigned *n_asleep)
+{
+	bool is_stopped;
+
+	if (*n_asleep >= N_ASLEEP)
+		return;
+	*n_asleep = is_asleep(pid, &is_stopped) ? *n_asleep + 1 : 0;
+	if (*n_asleep < N_ASLEEP || cli_is_quiet())
+		return;
+	if (is_stopped)
+		cli_say("probing: process %d is stopped (SIGSTOP, or a debugger): the code waits until it is continued, as "
+			"`kill -CONT %d` does\n",
+			(int)pid, (int)pid);
+	else
+		cli_say("probing: a thread of process %d sleeps in C code and holds the GIL: the code waits for that, for %d s at "
+			"most; `probing backtrace %d` shows the thread\n",
+			(int)pid, START_MS / 1000, (int)pid);
+}
+
 static int wait_for_end(pid_t pid, struct agent_talk *talk, const struct agent_eval *eval, struct agent_value *ret)
 {
 	uint64_t since_ns = monotonic_ns();
 	bool is_started = false, gave_up = false;
+	unsigned n_asleep = 0;
 	int sent = 0, status = -1, r = 0;
 
 	while (status < 0 && (r >= 0 || r == -ETIMEDOUT || r == -EINTR)) {
@@ -86,12 +133,15 @@ static int wait_for_end(pid_t pid, struct agent_talk *talk, const struct agent_e
 		r = agent_receive(talk, LOOK_AGAIN_MS, &message);
 		if (r >= 0)
 			status = take_message(pid, eval, &message, &is_started, ret);
+		else if (r == -ETIMEDOUT && !is_started)
+			look_at_holder(pid, &n_asleep);
 	}
 	if (status >= 0)
 		return status;
 	if (r == -EPIPE)
 		return cli_fail(EXIT_FAILED, "process %d, or its agent, ended before the code did", (int)pid);
-	return cli_fail(cli_status(r), "the agent in process %d cannot be understood: %s", (int)pid, strerror(-r));
+	return cli_fail(cli_status(r), "the answer of the agent in process %d is malformed: %s", (int)pid,
+			strerror(-r));
 }
 
 int agent_eval(pid_t pid, struct agent_talk *talk, const struct agent_eval *eval, struct agent_value *ret)

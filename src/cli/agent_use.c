@@ -8,9 +8,11 @@
 #include "base/proc.h"
 #include "base/util.h"
 #include "src/backtrace/backtrace.h"
+#include "src/capture/capture.h"
 #include "src/cli/cli.h"
 #include "src/cli/extension.h"
 #include "src/cli/older_probing.h"
+#include "src/cli/target_errors.h"
 
 enum {
 	WELCOME_MS = 10000,
@@ -71,7 +73,13 @@ int agent_put_by(pid_t pid, const struct inject_options *options, struct inject_
 				AGENT_FILE);
 	how.library = path;
 	r = inject(pid, &how, ret);
-	return r < 0 ? fail(pid, r, ret->why) : EXIT_OK;
+	if (r < 0)
+		return fail(pid, r, ret->why);
+	if (!ret->was_there && ret->state.options & AGENT_NO_ROWS && !cli_is_quiet())
+		cli_say("probing: the agent in process %d drops rows, because a seccomp filter would end the process for "
+			"writing them\n",
+			(int)pid);
+	return EXIT_OK;
 }
 
 int agent_put(pid_t pid, unsigned wait_ms, uint32_t options, struct inject_result *ret)
@@ -81,12 +89,26 @@ int agent_put(pid_t pid, unsigned wait_ms, uint32_t options, struct inject_resul
 	return agent_put_by(pid, &how, ret);
 }
 
+/* Returns an exit status, with a message. */
+static int check(pid_t pid, unsigned parts, bool is_trusted)
+{
+	char why[INJECT_WHY_BYTES];
+	int r = inject_check(pid, parts, is_trusted, why);
+
+	if (r < 0 && why[0])
+		return cli_fail(cli_status(r), "%s", why);
+	return r < 0 ? cli_fail(cli_status(r), "the threads of process %d cannot be read: %s", (int)pid, strerror(-r))
+		     : EXIT_OK;
+}
+
 int agent_open(pid_t pid, const struct agent_state *state, struct agent_talk *ret)
 {
 	struct agent_talk talk;
 	struct message message;
-	int fd, r;
+	int fd, r = check(pid, INJECT_TALK, true);
 
+	if (r != EXIT_OK)
+		return r;
 	r = agent_connect(pid, state, &fd);
 	if (r == -EPERM)
 		return cli_fail(EXIT_NOT_PERMITTED,
@@ -110,11 +132,33 @@ int agent_open(pid_t pid, const struct agent_state *state, struct agent_talk *re
 	return EXIT_OK;
 }
 
+/* The part of the agent that an assignment switches on, of enum inject_part; 0: none. */
+static unsigned part_of(const char *assignment)
+{
+	struct config config = { 0 };
+	int key = config_find(assignment, strcspn(assignment, "="));
+	char ignored[CONFIG_MAX_WHY];
+	const char *text;
+
+	if (key < 0 || config_assign(&config, assignment, ignored) < 0 || !config.values[key].is_set)
+		return 0;
+	text = config_text(&config, config_keys[key]);
+	if (strcmp(text, "off") == 0 || strcmp(text, "0") == 0)
+		return 0;
+	return config_keys[key] == &config_crash ? INJECT_CRASH : config_keys[key]->module ? INJECT_ROWS : 0;
+}
+
 int agent_configure(pid_t pid, struct agent_talk *talk, const char *assignment)
 {
+	unsigned parts = part_of(assignment);
+	struct agent_state state = { 0 };
 	struct message message;
-	int r = agent_send(talk, MESSAGE_CONFIGURE, 0, assignment, strlen(assignment));
+	int r = parts ? check(pid, parts, agent_look(pid, &state) >= 0 && state.options & AGENT_TRUSTS_FILTER)
+		      : EXIT_OK;
 
+	if (r != EXIT_OK)
+		return r;
+	r = agent_send(talk, MESSAGE_CONFIGURE, 0, assignment, strlen(assignment));
 	if (r >= 0)
 		r = agent_receive(talk, CONFIGURE_MS, &message);
 	if (r >= 0 && message.kind == MESSAGE_REFUSED)
@@ -138,33 +182,43 @@ int agent_look(pid_t pid, struct agent_state *ret)
 	return r;
 }
 
-/* Its number in its own PID namespace is the last one. Source: proc_pid_status(5), NSpid. */
 static pid_t own_pid(pid_t pid)
 {
 	CLEANUP(freep) char *status = NULL;
-	const char *value = NULL, *last;
-	char path[64];
+	pid_t own;
 
-	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-	if (read_file(path, 1 << 16, &status, NULL) >= 0)
-		value = proc_status_value(status, "NSpid");
-	if (!value)
+	if (proc_read(pid, "status", 1 << 16, &status, NULL) < 0 || proc_status_own_pid(status, &own, NULL) < 0)
 		return pid;
-	last = value;
-	for (const char *at = value; *at && *at != '\n'; at++)
-		if (*at == '\t')
-			last = at + 1;
-	return (pid_t)strtol(last, NULL, 10);
+	return own;
+}
+
+/* By the names that an agent takes, for its memory has the name but may not be read; others in its network may have the first. */
+static int connect_by_usual_names(pid_t pid, int *ret)
+{
+	struct agent_state state = { 0 };
+	int number = (int)own_pid(pid), r = -ECONNREFUSED;
+
+	for (unsigned i = 0; r == -ECONNREFUSED && i < AGENT_MAX_NAMES; i++) {
+		agent_format_socket(state.socket, number, i);
+		r = agent_connect(pid, &state, ret);
+	}
+	return r;
 }
 
 int agent_find_socket(pid_t pid, int *ret)
 {
 	struct agent_state state = { 0 };
+	char why[INJECT_WHY_BYTES] = "";
 	int r = agent_look(pid, &state);
+	bool is_unseen = r == -EPERM || r == -EACCES || r == -ENOSYS;
 
-	if (r == -EPERM || r == -EACCES || r == -ENOSYS) {
-		snprintf(state.socket, sizeof state.socket, "probing-%d", (int)own_pid(pid));
-		r = 0;
+	if (r >= 0 || is_unseen)
+		r = inject_check(pid, INJECT_TALK | INJECT_SAMPLE, state.options & AGENT_TRUSTS_FILTER, why);
+	if (r == -EPERM && why[0]) {
+		snprintf(target_agent_why(), CAPTURE_WHY_BYTES, "%s", why);
+		return -EBUSY;
 	}
-	return r < 0 ? r : agent_connect(pid, &state, ret);
+	if (r < 0)
+		return r;
+	return is_unseen ? connect_by_usual_names(pid, ret) : agent_connect(pid, &state, ret);
 }

@@ -57,7 +57,8 @@ int agent_look(pid_t pid, struct agent_state *ret);
 
 /*
  * agent_find_socket - connect to the agent of a process for capturing (struct capture_options, connect_agent).
- * Where its memory may not be read, the socket goes by its usual name. Errors: as agent_look() and agent_connect().
+ * Where its memory may not be read, the socket goes by one of its usual names. Errors: as agent_look() and agent_connect(); -EBUSY
+ * a seccomp filter would end the process for sampling, or may: target_agent_why() has the sentence.
  */
 int agent_find_socket(pid_t pid, int *ret);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* apt_lists.c - see apt_lists.h.
+/* apt_lists.c - see debian.h.
  *
  * A list is some 50 MB of stanzas, one a package, each a field a line. It is read in pieces, plain or
  * decompressed, and parsed line by line: only the name of the current package is kept.
  */
-#include "src/cli/apt_lists.h"
+#include "src/cli/debian.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -23,7 +23,6 @@ enum { PIECE_BYTES = 256 << 10, MAX_LINE_BYTES = 8 << 20 };
 /* Limit over all lists: Debian's, with debug packages, have 100 MB. */
 #define MAX_BYTES (UINT64_C(1) << 30)
 
-DEFINE_CLEANUP(DIR *, closedir)
 DEFINE_CLEANUP(LZ4F_dctx *, LZ4F_freeDecompressionContext)
 
 struct search {

@@ -62,7 +62,7 @@ static int format_core_error(const struct backtrace_options *look, int error, ch
 	case -ESRCH:
 		return say(to, EXIT_NO_INPUT, "%s has no thread %d", look->core, (int)look->tid);
 	case -EBADMSG:
-		return say(to, EXIT_BAD_DATA, "%s is no core file, or a damaged one", look->core);
+		return say(to, EXIT_BAD_DATA, "%s is not a core file, or is damaged", look->core);
 	case -EOPNOTSUPP:
 		return say(to, EXIT_BAD_DATA, "%s is a core file of another kind of machine, or of a 32-bit program",
 			   look->core);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench_command.c - a run of the command, alone or under probing record; see bench_command.h.
+ * bench_command.c - a run of the command, alone or under probing record; see bench.h.
  *
  * The recorder is a new process of this program: a run ends with all its resources, and nothing of one run remains in
  * the next.
  */
-#include "src/cli/bench_command.h"
+#include "src/cli/bench.h"
 
 #include <errno.h>
 #include <fcntl.h>

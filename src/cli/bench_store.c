@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench_store.c - merges the recordings of one command, with the table bench_run; see bench_store.h.
+ * bench_store.c - merges the recordings of one command, with the table bench_run; see bench.h.
  *
  * The wall time of a recorded run is the process' own, by the recorder's events: the recorder's start and
  * symbol resolution at the end are not part of the command's time.
  */
-#include "src/cli/bench_store.h"
+#include "src/cli/bench.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/new_file.h"
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/inputs.h"
 #include "src/store/store.h"
 
 enum { MAX_SENTENCE = 512 };
-
-DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 static bool show(void *data, const struct copy_progress *progress)
 {
@@ -80,7 +79,7 @@ static int add_results(const char *path, const struct bench_result *results, siz
 	r = store_open(path, &store);
 	if (r >= 0)
 		r = put_results(store, results, n, command, dbs);
-	return r < 0 ? r : store_settle(store);
+	return r < 0 ? r : store_checkpoint(store);
 }
 
 static int make(const struct bench_result *results, size_t n, const char *command, const struct new_file_options *out,

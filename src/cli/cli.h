@@ -54,8 +54,13 @@ struct verb {
 	int (*run)(int argc, char **argv);
 };
 
+enum { VERB_COLUMNS = 12 };              /* of the names in lists of verbs */
 extern const struct verb *const verbs[]; /* ends with NULL */
 const struct verb *verb_find(const char *name);
+/* The same in another list, as struct verb's below. */
+const struct verb *verb_find_in(const struct verb *const *list, const char *name);
+/* "report", or "cluster report"; NULL: there is none. */
+const struct verb *verb_of_words(const char *words);
 
 /* The verbs near a mistyped one, "flamegraph or report"; "" none. */
 void verb_suggest(const char *typed, char *to, size_t n_bytes);

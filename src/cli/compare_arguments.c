@@ -7,13 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/fleet_source.h"
 
 enum { MAX_WHY = 256 };
-
-DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 
 static const char *const per_names[] = {
 	[PER_RUN] = "run", [PER_WALL] = "wall", [PER_SAMPLES] = "samples", [PER_REST] = "rest"
@@ -97,7 +96,7 @@ void compare_arguments_add(struct compare_arguments *arguments, enum side side, 
 		return;
 	}
 	if (glob_list_add_list(&parts, argument) < 0)
-		argp_error(state, "%s is no list of recordings", argument);
+		argp_error(state, "%s is not a list of recordings", argument);
 	for (size_t i = 0; i < parts.n; i++)
 		add_glob(&arguments->files[side], parts.words[i], state);
 }
@@ -135,7 +134,7 @@ static int add_recording(struct compare_arguments *arguments, enum side side, co
 	return r < 0 ? compare_arguments_fail(path, r, why) : EXIT_OK;
 }
 
-int compare_arguments_settle(struct compare *compare)
+int compare_arguments_compute(struct compare *compare)
 {
 	int r = compare_compute(compare);
 
@@ -160,7 +159,7 @@ int compare_arguments_run(struct compare_arguments *arguments, struct compare **
 		for (size_t i = 0; i < arguments->files[side].n && status == EXIT_OK; i++)
 			status = add_recording(arguments, (enum side)side, arguments->files[side].words[i], compare);
 	if (status == EXIT_OK)
-		status = compare_arguments_settle(compare);
+		status = compare_arguments_compute(compare);
 	if (status == EXIT_OK)
 		*ret = TAKE(compare);
 	return status;

@@ -54,7 +54,7 @@ void compare_arguments_add(struct compare_arguments *arguments, enum side side, 
 int compare_arguments_run(struct compare_arguments *arguments, struct compare **ret);
 
 /* The last part of it: compare what was added. @why of errors is printed. */
-int compare_arguments_settle(struct compare *compare);
+int compare_arguments_compute(struct compare *compare);
 /* Print why a recording cannot be compared; for return statements. */
 int compare_arguments_fail(const char *path, int error, const char *why);
 

@@ -10,7 +10,6 @@
 
 #include "base/util.h"
 #include "src/cli/described.h"
-#include "src/cli/words.h"
 
 /* Text between single quotes of a shell. */
 static void put_quoted(const char *text, FILE *out)
@@ -148,7 +147,7 @@ static int write_bash(FILE *out)
 	      "\t\t\t[[ $found == \"$word\"* ]] && printf -v found %q \"$found\" && COMPREPLY+=(\"$found\")\n"
 	      "\t\tdone < <(probing help --words \"$kind\" 2>/dev/null) ;;\n"
 	      "\tesac\n"
-	      "\tif [[ $kind == pids && ! $word == -* && $arguments == pids ]]; then\n"
+	      "\tif [[ $kind == pids* && ! $word == -* && $arguments == pids* ]]; then\n"
 	      "\t\tcompopt -o filenames; COMPREPLY+=($(compgen -f -X '!*.db' -- \"$word\"))\n"
 	      "\tfi\n"
 	      "}\n"
@@ -242,7 +241,7 @@ static int write_zsh(FILE *out)
 	      "\t\t\twords+=(\"${${line%%$'\\t'*}//:/\\\\:}:${line#*$'\\t'}\")\n"
 	      "\t\tdone\n"
 	      "\t\t_describe -V $1 words\n"
-	      "\t\t[[ $1 == pids ]] && _files -g '*.db' ;;\n"
+	      "\t\t[[ $1 == pids* ]] && _files -g '*.db' ;;\n"
 	      "\tesac\n"
 	      "}\n"
 	      "_probing() {\n"
@@ -311,7 +310,7 @@ static void put_fish_verb(const struct described *described, FILE *out)
 	fputc('\'', out);
 	put_fish_kind(kind, out);
 	fputc('\n', out);
-	if (kind && strcmp(kind, "pids") == 0) {
+	if (kind && strncmp(kind, "pids", strlen("pids")) == 0) {
 		fputs("complete -c probing -n '__fish_seen_subcommand_from ", out);
 		put_pattern(described->verb, " ", out);
 		fputs("' -x -a '(__fish_complete_suffix .db)'\n", out);

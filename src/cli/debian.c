@@ -24,8 +24,6 @@
 
 enum { MAX_LIST_BYTES = 32 << 20 };
 
-DEFINE_CLEANUP(DIR *, closedir)
-
 /* Debug packages that are not called NAME-dbgsym, for systems whose lists are missing. */
 static const char *const exceptions[] = { "libc6-dbg" };
 

@@ -1,9 +1,34 @@
 /* SPDX-License-Identifier: MIT */
-/* debian.h - which Debian package has a module's debug file. */
+/* debian.h - which Debian package has a module's debug file, by apt's lists and dpkg's database. */
 #ifndef PROBING_CLI_DEBIAN_H
 #define PROBING_CLI_DEBIAN_H
 
-#include "src/cli/apt_lists.h"
+#include <stdbool.h>
+
+/* ---- apt_lists.c: apt's lists ---- */
+
+#define APT_LISTS_FOLDER "/var/lib/apt/lists"
+
+enum { APT_PACKAGE_BYTES = 256, APT_MAX_CANDIDATES = 4 };
+
+/* A debug file, and the package that contains it. */
+struct apt_query {
+	const char *build_id;                       /* hexadecimal; NULL: unknown */
+	const char *candidates[APT_MAX_CANDIDATES]; /* packages that may have it, the likeliest first; NULL: no more */
+	char package[APT_PACKAGE_BYTES]; /* that has the file, else the first candidate that is listed; "": none */
+	bool has_file;                   /* its list of build-ids has this one */
+};
+
+/*
+ * apt_lists_search - search several debug files in one pass.
+ * Packages of debug files list the build-ids of their files.
+ * @folder: APT_LISTS_FOLDER. Reads plain and LZ4 lists; skips others.
+ * @queries: sets package and has_file.
+ * Source: deb822(5), dh_strip(1) "Build-Ids"; apt.conf(5), Acquire::GzipIndexes.
+ */
+void apt_lists_search(const char *folder, struct apt_query *queries, unsigned n_queries);
+
+/* ---- debian.c ---- */
 
 enum debug_package_trust {
 	DEBUG_PACKAGE_UNKNOWN,  /* no package owns the module */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* described.h - the options of a verb as rows, in the order of --help, for its manual page and for completion. */
+/* described.h - the options and arguments of a verb, for its manual page and for completion. */
 #ifndef PROBING_CLI_DESCRIBED_H
 #define PROBING_CLI_DESCRIBED_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include "src/cli/cli.h"
 
@@ -40,8 +41,23 @@ char *described_after(const struct verb *verb);
 
 /* manual_write - the manual page of a verb as troff with man(7) macros; of NULL probing's own. 0 or -ENOMEM. */
 int manual_write(const struct verb *verb, FILE *out);
+/* manual_write_page - "schema": all tables of SQL, section 7; "format": the file format, section 5. 0, or -ENOENT. */
+int manual_write_page(const char *name, FILE *out);
 
 /* completion_write - a script of the shell "bash", "zsh" or "fish" that completes command lines. -ENOENT, -ENOMEM. */
 int completion_write(const char *shell, FILE *out);
+
+/* ---- words.c: the words that an argument may be: one a line, a tab, and what it is ---- */
+
+/* words_put - @kind: "verbs", "pids", "names", "events", "formats", "functions", "tables", "cluster-verbs". -ENOENT: no such kind, or no
+ * words of it here. */
+int words_put(const char *kind, FILE *out);
+
+/*
+ * words_of_argument - the kind of words that an option's argument, or the arguments of a verb, are of.
+ * @option: its long name; NULL: @metavar is a verb's args_doc.
+ * Returns one of the kinds above, "files", "folders", "recordings", "commands"; NULL: none of them.
+ */
+const char *words_of_argument(const char *option, const char *metavar);
 
 #endif

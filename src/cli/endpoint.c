@@ -217,7 +217,7 @@ int endpoint_finish(struct endpoint *endpoint, int status)
 		/* Discard an uncommitted transaction, as SQLite does. */
 		if (!sqlite3_get_autocommit(endpoint->db))
 			sqlite3_exec(endpoint->db, "ROLLBACK", NULL, NULL, NULL);
-		r = store_settle(endpoint->store);
+		r = store_checkpoint(endpoint->store);
 	}
 	if (r < 0 && status == EXIT_OK)
 		status = fail_recording(r, endpoint->title);

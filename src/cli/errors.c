@@ -11,21 +11,28 @@
 
 enum { MAX_SENTENCE = 4096 + 256 }; /* a path and an error text */
 
-/* The text may contain foreign names, so escape control characters except the format's own newline. */
-static void say(const char *format, va_list arguments)
+/*
+ * In one write, so that lines of several processes do not mix. The text may contain foreign names, so escape control characters
+ * except the format's own newline.
+ */
+static void say(const char *before, const char *format, va_list arguments, const char *after)
 {
-	size_t n_format = strlen(format), n_end = n_format > 0 && format[n_format - 1] == '\n';
-	CLEANUP(freep) char *text = NULL;
+	size_t n_format = strlen(format), n_end = n_format > 0 && format[n_format - 1] == '\n', n_message = 0;
+	CLEANUP(freep) char *text = NULL, *message = NULL;
 	int n = vasprintf(&text, format, arguments);
+	FILE *to = n < 0 ? NULL : open_memstream(&message, &n_message);
 
-	if (n < 0) { /* out of memory: print the format alone */
+	if (n < 0)
 		text = NULL;
-		fputs(format, stderr);
-		return;
+	if (to) {
+		fputs(before, to);
+		text_put_spelled(to, text, (size_t)n - n_end);
+		fputs(n_end ? "\n" : after, to);
 	}
-	text_put_spelled(stderr, text, (size_t)n - n_end);
-	if (n_end)
-		fputc('\n', stderr);
+	if (to && fclose(to) == 0)
+		fwrite(message, 1, n_message, stderr);
+	else /* out of memory: print the format alone */
+		fprintf(stderr, "%s%s%s", before, format, after);
 }
 
 void cli_say(const char *format, ...)
@@ -33,7 +40,7 @@ void cli_say(const char *format, ...)
 	va_list arguments;
 
 	va_start(arguments, format);
-	say(format, arguments);
+	say("", format, arguments, "");
 	va_end(arguments);
 }
 
@@ -41,11 +48,9 @@ int cli_fail(int status, const char *format, ...)
 {
 	va_list arguments;
 
-	fputs("probing: ", stderr);
 	va_start(arguments, format);
-	say(format, arguments);
+	say("probing: ", format, arguments, "\n");
 	va_end(arguments);
-	fputc('\n', stderr);
 	return status;
 }
 

@@ -133,7 +133,7 @@ static int parse_address(const char *text, struct address *ret)
 		if (*parameter && !take_parameter(ret, parameter))
 			return cli_fail(
 				EXIT_USAGE,
-				"'%s' is no part of a fleet's address: it has job, host, rank, since, until, where, "
+				"'%s' is not a parameter of a fleet's address: these are job, host, rank, since, until, where, "
 				"partial, ca-file and password-file, with & between them",
 				parameter);
 	return EXIT_OK;
@@ -281,7 +281,7 @@ static int open_source(const char *text, const struct view *view, struct fleet_s
 	if (status != EXIT_OK)
 		return status;
 	if (address->host && glob_list_add_list(&source->hosts, address->host) < 0)
-		return cli_fail(EXIT_USAGE, "host=%s is no list of hosts", address->host);
+		return cli_fail(EXIT_USAGE, "host=%s is not a list of hosts", address->host);
 	source->selection = (struct fleet_selection){ .job = view->job ?: address->job,
 						      .hosts = view->hosts.n > 0 ? &view->hosts : &source->hosts,
 						      .ranks = view->ranks ?: address->rank,
@@ -326,8 +326,7 @@ int fleet_source_read(const char *text, const struct view *view, struct live_rec
 	int status;
 
 	if (view->label)
-		return cli_fail(EXIT_USAGE, "a fleet's samples have no %s: leave --by out",
-				view->by ? view->by : "labels");
+		return cli_fail(EXIT_USAGE, "a fleet's samples have no %s: omit --by", view->by ? view->by : "labels");
 	status = open_source(text, view, &source);
 	source.selection.merge_processes = view->merge_processes && view->pids.n == 0 && view->processes.n == 0 &&
 					   view->threads.n == 0 && !view->by_thread;
@@ -378,6 +377,6 @@ int fleet_source_ask(const char *text, const char *sql, const struct sql_rules *
 	if (r == -EBADMSG)
 		return cli_fail(
 			EXIT_BAD_DATA,
-			"the answer is not in the format that probing asks for: leave FORMAT out of the statement");
+			"the answer is not in the format that probing asks for: omit FORMAT from the statement");
 	return r < 0 ? fail(fleet, r) : fleet_answer_print(&answer, rules);
 }

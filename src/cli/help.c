@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* help.c - the output of "probing --help". */
 #include "src/cli/cli.h"
+#include "src/columns/columns.h"
 
 const struct exit_meaning cli_exit_statuses[] = {
 	{ EXIT_OK, "success (record -- CMD: the exit status of CMD)" },
@@ -27,7 +28,8 @@ void cli_help(FILE *out)
 	      "Verbs:\n",
 	      out);
 	for (size_t i = 0; verbs[i]; i++) {
-		fprintf(out, "  %-12s %s", verbs[i]->name, verbs[i]->summary);
+		label_put(out, VERB_COLUMNS, verbs[i]->name);
+		fputs(verbs[i]->summary, out);
 		if (verbs[i]->aliases)
 			fprintf(out, " (also: %s)", verbs[i]->aliases);
 		fputc('\n', out);

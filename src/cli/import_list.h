@@ -3,8 +3,34 @@
 #ifndef PROBING_CLI_IMPORT_LIST_H
 #define PROBING_CLI_IMPORT_LIST_H
 
-#include "src/cli/input.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "src/import/import.h"
+
+/* ---- input.c: a whole file, or stdin, in memory, up to a limit ---- */
+
+struct input {
+	uint8_t *bytes;
+	size_t n_bytes, allocated;
+	uint64_t modified_ns; /* CLOCK_REALTIME */
+};
+
+/*
+ * input_read - read all bytes. @path: "-" is stdin. @ret: ended with input_done(), also after an error.
+ * Errors: -EISDIR; -ENODEV: a device, which may be endless; -E2BIG more than input_most(); -ENOMEM; what open(2) and
+ * read(2) report.
+ */
+int input_read(const char *path, struct input *ret);
+/*
+ * input_most - the limit in bytes: 8 GiB, half of this machine's memory, a quarter of ulimit -v. Converting
+ * them takes memory, too.
+ */
+uint64_t input_most(void);
+void input_done(struct input *input);
+
+/* ---- import_list.c ---- */
 
 struct import_list {
 	char **paths; /* owned */
@@ -15,7 +41,7 @@ struct import_list {
 	struct input input;              /* its bytes */
 	bool is_read;                    /* the next one's bytes are there already */
 	const struct importer *importer; /* that reads them */
-	bool (*keep_going)(void *data, uint64_t n);
+	bool (*keep_going)(void *data, const struct import_progress *progress);
 	void *data;
 };
 

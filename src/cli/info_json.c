@@ -64,7 +64,7 @@ static void put_check(struct json *json, const struct info *info)
 	}
 	to_json_put_object(json, "check");
 	to_json_put_bool(json, "sound", info->check.n_wrong == 0);
-	to_json_put_bool(json, "sealed", info->check.is_sealed);
+	to_json_put_bool(json, "verified", info->check.is_verified);
 	put_integer(json, "n_wrong", (int64_t)info->check.n_wrong);
 	to_json_put_array(json, "wrong");
 	for (size_t i = 0; i < info->n_wrong; i++)

@@ -8,8 +8,9 @@
 #include "src/cli/format.h"
 #include "src/cli/info.h"
 #include "src/cli/resymbolize_summary.h"
+#include "src/columns/columns.h"
 
-enum { MAX_TIME = 64, MAX_SHOWN = 200, MAX_WHOLE = 1 << 14 };
+enum { MAX_TIME = 64, MAX_SHOWN = 200, MAX_WHOLE = 1 << 14, NAME_COLUMNS = 11 };
 
 static void put_time(double seconds, FILE *out)
 {
@@ -23,12 +24,18 @@ static void put_time(double seconds, FILE *out)
 		fputs("not known", out);
 }
 
+static void put_label(const char *name, FILE *out)
+{
+	label_put(out, NAME_COLUMNS, name);
+}
+
 static void put_text(const char *name, const char *text, FILE *out)
 {
 	char shown[MAX_WHOLE]; /* a command line is not cut */
 
 	format_printable_name(text, shown, sizeof shown);
-	fprintf(out, "  %-11s %s\n", name, shown);
+	put_label(name, out);
+	fprintf(out, "%s\n", shown);
 }
 
 /* How the recording ended, or the time of its last sample. */
@@ -36,7 +43,7 @@ static void put_end(const struct info *info, const struct about_run *run, FILE *
 {
 	const struct about *about = &info->about;
 
-	fprintf(out, "  %-11s ", "ended");
+	put_label("ended", out);
 	if (run->ended > 0) {
 		put_time(run->ended, out);
 		fprintf(out, ", after %.1f s%s\n", run->ended - run->started, run->clean ? "" : ", not cleanly");
@@ -57,11 +64,12 @@ static void put_mode(const struct about_run *run, FILE *out)
 	format_printable_name(run->event, event, sizeof event);
 	format_printable_name(run->mode, mode, sizeof mode);
 	format_printable_name(run->stack_source, source, sizeof source);
+	put_label("mode", out);
 	if (strcmp(run->mode, "imported") == 0) {
-		fprintf(out, "  %-11s imported, another profiler's: %s of %s\n", "mode", source, event);
+		fprintf(out, "imported, another profiler's: %s of %s\n", source, event);
 		return;
 	}
-	fprintf(out, "  %-11s %s, ", "mode", mode);
+	fprintf(out, "%s, ", mode);
 	if (run->period > 0)
 		fprintf(out, "one in %" PRId64 " %s", run->period, event);
 	else if (run->hz > 0)
@@ -78,18 +86,20 @@ static void put_run(const struct info *info, const struct about_run *run, FILE *
 	if (info->about.n_runs > 1)
 		fprintf(out, "  run %" PRId64 "\n", run->run);
 	put_text("command", run->command, out);
-	fprintf(out, "  %-11s %" PRId64 "\n", "process", run->pid);
-	fprintf(out, "  %-11s ", "started");
+	put_label("process", out);
+	fprintf(out, "%" PRId64 "\n", run->pid);
+	put_label("started", out);
 	put_time(run->started, out);
 	fputc('\n', out);
 	put_end(info, run, out);
 	put_mode(run, out);
 	format_printable_name(run->host, host, sizeof host);
 	format_printable_name(run->kernel, kernel, sizeof kernel);
+	put_label("host", out);
 	if (host[0] || kernel[0])
-		fprintf(out, "  %-11s %s, kernel %s, %" PRId64 " CPUs\n", "host", host, kernel, run->cpus);
+		fprintf(out, "%s, kernel %s, %" PRId64 " CPUs\n", host, kernel, run->cpus);
 	else
-		put_text("host", "not known", out);
+		fputs("not known\n", out);
 	put_text("python", run->python[0] ? run->python : "none was found", out);
 	put_text("probing", run->probing, out);
 }
@@ -104,13 +114,14 @@ static void put_count(const char *what, int64_t n, const char *before, FILE *out
 
 static void put_samples(const struct about *about, FILE *out)
 {
-	fprintf(out, "  %-11s ", "samples");
+	put_label("samples", out);
 	put_count("there", about->n_samples, "", out);
 	if (about->n_lost >= 0)
 		put_count("lost", about->n_lost, ", ", out);
 	if (about->n_dropped > 0)
 		put_count("older ones dropped", about->n_dropped, ", ", out);
-	fprintf(out, "\n  %-11s ", "of");
+	fputc('\n', out);
+	put_label("of", out);
 	put_count("processes", about->n_processes, "", out);
 	put_count("threads", about->n_threads, ", ", out);
 	put_count("functions", about->n_functions, ", ", out);
@@ -128,7 +139,7 @@ static void put_rows(const struct about *about, FILE *out)
 	if (!about->row_tables)
 		return;
 	format_printable_name(about->row_tables, tables, sizeof tables);
-	fprintf(out, "  %-11s ", "rows");
+	put_label("rows", out);
 	put_count("of ", about->n_rows, "", out);
 	fputs(tables, out);
 	if (about->n_rows_lost > 0)
@@ -141,7 +152,8 @@ static void put_size(const struct about *about, FILE *out)
 	char size[16];
 
 	format_bytes((uint64_t)about->file_bytes, size);
-	fprintf(out, "  %-11s %s", "size", size);
+	put_label("size", out);
+	fputs(size, out);
 	for (int i = 0; i < N_PARTS && about->has_parts; i++) {
 		format_bytes((uint64_t)about->part_bytes[i], size);
 		if (about->part_bytes[i] > 0)
@@ -151,18 +163,20 @@ static void put_size(const struct about *about, FILE *out)
 		format_bytes((uint64_t)about->log_bytes, size);
 		fprintf(out, "; %s in the log beside it: keep both", size);
 	}
-	fprintf(out, "\n  %-11s version %" PRId64 " of the tables\n", "schema", about->schema_version);
+	fputc('\n', out);
+	put_label("schema", out);
+	fprintf(out, "version %" PRId64 " of the tables\n", about->schema_version);
 }
 
 static void put_check(const struct info *info, FILE *out)
 {
 	if (!info->is_checked)
 		return;
-	fprintf(out, "  %-11s ", "check");
+	put_label("check", out);
 	if (info->check.n_wrong > 0)
 		fprintf(out, "DAMAGED, %" PRIu64 " thing%s wrong:\n", info->check.n_wrong,
 			info->check.n_wrong == 1 ? " is" : "s are");
-	else if (info->check.is_sealed)
+	else if (info->check.is_verified)
 		fputs("intact: each value is the one that was written\n", out);
 	else
 		fputs("intact, but not verified: only a recording that ends cleanly has a checksum\n", out);
@@ -185,7 +199,7 @@ void info_print(const struct info *info, FILE *out)
 	for (size_t i = 0; i < info->about.n_runs; i++)
 		put_run(info, &info->about.runs[i], out);
 	if (info->about.n_runs == 0)
-		fprintf(out, "  %-11s %s\n", "command", "unknown: its recorder was killed before the first sample");
+		put_text("command", "unknown: its recorder was killed before the first sample", out);
 	put_samples(&info->about, out);
 	put_rows(&info->about, out);
 	put_size(&info->about, out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* input.c - see input.h. Read, not mapped: a file that gets shorter meanwhile is a short file then. */
-#include "src/cli/input.h"
+/* input.c - see import_list.h. Read, not mapped: a file that gets shorter meanwhile is a short file then. */
+#include "src/cli/import_list.h"
 
 #include <errno.h>
 #include <fcntl.h>

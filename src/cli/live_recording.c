@@ -3,12 +3,15 @@
  *
  * The recorder is a process of its own: it gives up its privileges, its priority and its signals, none of which could be
  * had back. Signals that are sent to us meanwhile are its, and ours again when it has ended.
+ *
+ * A signal that ends this process at another moment, as while samples are fetched, removes the folders first.
  */
 #include "src/cli/live_recording.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +23,56 @@
 
 extern const struct verb verb_record;
 
+enum { MAX_FOLDERS = 8 }; /* others stay if a signal ends the process */
+
+/* A name is set last and cleared first, because a signal may come at any moment. */
+static struct {
+	int parent, fd;
+	const char *_Atomic name;
+} folders[MAX_FOLDERS];
+
+/* Source: signal-safety(7). SA_RESETHAND: once this returns, the signal has its default effect. */
+static void remove_and_end(int number)
+{
+	static const char *const files[] = { "live.db", "live.db-journal", "live.db-wal", "live.db-shm" };
+
+	for (size_t i = 0; i < N_ELEMENTS(folders); i++) {
+		const char *name = atomic_load(&folders[i].name);
+
+		for (size_t k = 0; name && k < N_ELEMENTS(files); k++)
+			(void)unlinkat(folders[i].fd, files[k], 0);
+		if (name)
+			(void)unlinkat(folders[i].parent, name, AT_REMOVEDIR);
+	}
+	(void)raise(number);
+}
+
+static void remember(const struct private_folder *folder)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	const struct sigaction action = { .sa_handler = remove_and_end, .sa_flags = (int)SA_RESETHAND };
+	struct sigaction before;
+	size_t i = 0;
+
+	while (i < N_ELEMENTS(folders) && atomic_load(&folders[i].name))
+		i++;
+	if (i == N_ELEMENTS(folders))
+		return;
+	folders[i].parent = folder->parent;
+	folders[i].fd = folder->fd;
+	atomic_store(&folders[i].name, folder->name);
+	for (size_t k = 0; k < N_ELEMENTS(signals); k++)
+		if (sigaction(signals[k], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+			(void)sigaction(signals[k], &action, NULL);
+}
+
+static void forget(const struct private_folder *folder)
+{
+	for (size_t i = 0; i < N_ELEMENTS(folders); i++)
+		if (folder->name && atomic_load(&folders[i].name) == folder->name)
+			atomic_store(&folders[i].name, NULL);
+}
+
 static int make_in(const char *parent, struct live_recording *ret)
 {
 	CLEANUP(closep) int fd = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -28,6 +81,8 @@ static int make_in(const char *parent, struct live_recording *ret)
 	if (fd < 0)
 		return -errno;
 	r = private_folder_make(fd, "probing-live.", &ret->folder);
+	if (r >= 0)
+		remember(&ret->folder);
 	if (r >= 0 && asprintf(&ret->path, "%s/live.db", ret->folder.path) < 0) {
 		ret->path = NULL;
 		r = -ENOMEM;
@@ -49,6 +104,7 @@ int live_folder(struct live_recording *ret)
 
 void live_recording_done(struct live_recording *live)
 {
+	forget(&live->folder);
 	private_folder_remove(&live->folder);
 	free(live->path);
 	*live = (struct live_recording){ 0 };

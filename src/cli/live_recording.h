@@ -12,8 +12,8 @@ struct live_recording { /* zeros: none, which is harmless to end */
 	char *path;
 };
 
-/* live_folder - a private folder in $TMPDIR or /tmp, and a path in it. @ret: ended with live_recording_done().
- * Negative errno. */
+/* live_folder - a private folder in $TMPDIR or /tmp, and a path in it, "live.db". @ret: ended with live_recording_done().
+ * A signal that ends the process removes both. Negative errno. */
 int live_folder(struct live_recording *ret);
 
 /*

@@ -2,7 +2,7 @@
 /* main.c - selects the verb, and closes stdout at the end.
  *
  * SIGPIPE keeps its inherited disposition: a program that record starts inherits it.
- * By default it ends us silently; if it is ignored, EPIPE does; a recording goes on in either case (recording_run.c). SIGXFSZ is ignored, because a file at its size
+ * By default it ends us silently; if it is ignored, EPIPE does; a recording goes on in either case (record/run.c). SIGXFSZ is ignored, because a file at its size
  * limit is an error with a sentence of its own (base/size_limit.h).
  */
 #include <errno.h>

@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "src/catalogue/catalogue.h"
 #include "src/cli/aliases.h"
 #include "src/cli/described.h"
+#include "src/store/store.h"
 
 /* A character in running text. '-' is typed as it is in commands, so it stays a plain minus. */
 static void put_char(char c, FILE *out)
@@ -75,7 +77,7 @@ static void put_paragraphs(const char *text, FILE *out)
 		fputs(".EE\n.RE\n", out);
 }
 
-static void put_title(const char *name, FILE *out)
+static void put_title(const char *name, unsigned section, FILE *out)
 {
 	fputs(".TH PROBING", out);
 	if (name) {
@@ -83,7 +85,7 @@ static void put_title(const char *name, FILE *out)
 		for (const char *c = name; *c; c++)
 			put_char(*c >= 'a' && *c <= 'z' ? (char)(*c - 'a' + 'A') : *c, out);
 	}
-	fprintf(out, " 1 \"\" \"probing %s\" \"probing\"\n", cli_version);
+	fprintf(out, " %u \"\" \"probing %s\" \"probing\"\n", section, cli_version);
 }
 
 /* The forms of a command line: args_doc has one a line. @above: "cluster "; "": none. */
@@ -182,7 +184,7 @@ static int write_verb(const struct verb *verb, FILE *out)
 	CLEANUP(freep) char *before = described_before(verb), *after = described_after(verb);
 	int r;
 
-	put_title(verb->name, out);
+	put_title(verb->name, 1, out);
 	fprintf(out, ".SH NAME\nprobing\\-%s \\- ", verb->name);
 	put_text(verb->summary, out);
 	fputs(".SH SYNOPSIS\n", out);
@@ -211,7 +213,7 @@ static int write_verb(const struct verb *verb, FILE *out)
 
 static void write_overview(FILE *out)
 {
-	put_title(NULL, out);
+	put_title(NULL, 1, out);
 	fputs(".SH NAME\nprobing \\- see where a running Python program spends its time\n"
 	      ".SH SYNOPSIS\n.B probing\n\\fIVERB\\fR [\\fIOPTION\\fR...]\n.br\n.B probing\n\\fIPID\\fR|\\fIFILE\\fR "
 	      "\\fIVERB\\fR [\\fIOPTION\\fR...]\n.br\n.B probing\n\\fIPID\\fR|\\fIFILE\\fR \\(aqSELECT ...\\(aq\n"
@@ -240,8 +242,87 @@ static void write_overview(FILE *out)
 	put_text("Folder of probing.db, where no recording is named.", out);
 	fputs(".TP\nPROBING_LOGLEVEL\n", out);
 	put_text("With error, print errors alone.", out);
-	fputs(".SH \"SEE ALSO\"\n", out);
+	fputs(".SH \"SEE ALSO\"\n.BR probing\\-schema (7),\n.BR probing\\-format (5).\n", out);
 	put_text("The guides in probing's folder docs.", out);
+}
+
+/* ---- Tables and the file format ---- */
+
+static void put_columns(const struct catalogue_table *table, FILE *out)
+{
+	for (size_t i = 0; i < table->n_columns; i++) {
+		const struct catalogue_column *column = &table->columns[i];
+
+		fputs(".TP\n\\fB", out);
+		for (const char *c = column->name; *c; c++)
+			put_char(*c, out);
+		fprintf(out, "\\fR  %s%s%s%s\n", column->type, column->unit ? " (" : "",
+			column->unit ? column->unit : "", column->unit ? ")" : "");
+		put_text(column->doc ? column->doc : "", out);
+	}
+}
+
+static void write_schema(FILE *out)
+{
+	put_title("schema", 7, out);
+	fputs(".SH NAME\nprobing\\-schema \\- tables that probing answers in SQL\n.SH DESCRIPTION\n", out);
+	put_text(
+		"Tables of the schema main are those of recordings. The others are of running processes, of the rows that "
+		"programs write about themselves, and of several machines; recordings have some of them, too.",
+		out);
+	for (size_t i = 0; catalogue_tables[i]; i++) {
+		const struct catalogue_table *table = catalogue_tables[i];
+
+		fprintf(out, ".SH \"%s.%s\"\n", table->schema, table->name);
+		put_text(table->doc ? table->doc : "", out);
+		put_columns(table, out);
+	}
+	fputs(".SH \"SEE ALSO\"\n.BR probing\\-sql (1),\n.BR probing\\-tables (1),\n.BR probing\\-format (5)\n", out);
+}
+
+static void write_format(FILE *out)
+{
+	put_title("format", 5, out);
+	fputs(".SH NAME\nprobing\\-format \\- file format of recordings\n.SH DESCRIPTION\n", out);
+	put_text(
+		"A recording is one SQLite 3 file, which any SQLite tool reads. Beside a recording that is being written there is "
+		"FILE-wal, its log.",
+		out);
+	fprintf(out, ".PP\nPRAGMA application_id is 0x%x, PRAGMA user_version the version of the schema, %d. ",
+		STORE_APPLICATION_ID, STORE_SCHEMA_VERSION);
+	put_text("Files of newer versions are refused.", out);
+	fputs(".PP\n", out);
+	put_text(
+		"Samples are compressed columns, some thousand in a row of sample_block. The table sample shows them in probing, and "
+		"in SQLite with probing's extension. Stacks are a tree: stack.parent is the stack of the caller, NULL at the "
+		"root. Times are seconds since 1970, UTC.",
+		out);
+	fputs(".SH TABLES\n", out);
+	for (size_t i = 0; catalogue_tables[i]; i++) {
+		const struct catalogue_table *table = catalogue_tables[i];
+
+		if (strcmp(table->schema, "main") != 0 || table->kind == CATALOGUE_VIEW)
+			continue;
+		fprintf(out, ".TP\n.B %s\n", table->name);
+		put_text(table->doc ? table->doc : "", out);
+	}
+	fputs(".SH \"SEE ALSO\"\n.BR probing\\-schema (7),\n.BR probing\\-sql (1),\n.BR probing\\-info (1)\n", out);
+}
+
+static const struct {
+	const char *name;
+	void (*write)(FILE *out);
+} pages[] = { { "schema", write_schema }, { "format", write_format } };
+
+int manual_write_page(const char *name, FILE *out)
+{
+	for (size_t i = 0; i < N_ELEMENTS(pages); i++) {
+		if (strcmp(pages[i].name, name) != 0)
+			continue;
+		pages[i].write(out);
+		return 0;
+	}
+	return -ENOENT;
 }
 
 int manual_write(const struct verb *verb, FILE *out)

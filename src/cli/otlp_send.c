@@ -136,10 +136,31 @@ static int explain(char *why, int error, const char *format, ...)
 	return error;
 }
 
-/* Source: opentelemetry-proto 1.11, docs/specification.md, OTLP/HTTP Response: retryable are 429, 502, 503 and 504. */
+/*
+ * Source: opentelemetry-proto 1.11, docs/specification.md, OTLP/HTTP Response: retryable are 429, 502, 503 and 504; 400 is for
+ * data that cannot be decoded. 413 and 422: RFC 9110, 15.5.14 and 15.5.21.
+ */
+static int error_of_status(int status)
+{
+	switch (status) {
+	case 429:
+	case 502:
+	case 503:
+	case 504:
+		return -EAGAIN;
+	case 413:
+		return -EMSGSIZE;
+	case 400:
+	case 422:
+		return -EREMOTEIO;
+	default:
+		return -ECOMM;
+	}
+}
+
 static int judge_status(const char *out, const struct http_answer *answer, char *why)
 {
-	bool passes = answer->status == 429 || (answer->status >= 502 && answer->status <= 504);
+	int error = error_of_status(answer->status);
 	char text[MAX_SHOWN + 1];
 
 	printable(answer, text);
@@ -154,12 +175,15 @@ static int judge_status(const char *out, const struct http_answer *answer, char 
 			       "%s refuses the sender (%d): put its token into OTEL_EXPORTER_OTLP_HEADERS, as "
 			       "Authorization=Bearer%%20TOKEN",
 			       out, answer->status);
-	return explain(why, passes ? -EAGAIN : -EREMOTEIO, "%s answers %d%s%s%s", out, answer->status,
-		       text[0] ? ": " : "", text, passes ? "; try again later" : "");
+	return explain(why, error, "%s answers %d%s%s%s", out, answer->status, text[0] ? ": " : "", text,
+		       error == -EAGAIN ? "; try again later" : "");
 }
 
-/* A part may be refused with a status of 200. */
-static int judge(const char *out, const struct http_answer *answer, char *why)
+/*
+ * Profiles may be refused with a status of 200. The answer says how many, but not which.
+ * Source: opentelemetry-proto 1.11, profiles_service.proto, ExportProfilesPartialSuccess.
+ */
+static int judge(const char *out, const struct http_answer *answer, unsigned n_profiles, char *why)
 {
 	CLEANUP(freep) char *message = NULL;
 	int64_t rejected = 0;
@@ -167,9 +191,10 @@ static int judge(const char *out, const struct http_answer *answer, char *why)
 	if (answer->status < 200 || answer->status > 299)
 		return judge_status(out, answer, why);
 	if (export_otlp_answer(answer->body, answer->n_body, &rejected, &message) < 0)
-		return explain(why, -EPROTO, "%s is no receiver of OTLP: its answer is none", out);
+		return explain(why, -EPROTO, "%s is not a receiver of OTLP: its answer has another format", out);
 	if (rejected > 0)
-		return explain(why, -EREMOTEIO, "%s refused %" PRId64 " profiles%s%s", out, rejected,
+		return explain(why, rejected < n_profiles ? -EREMOTE : -EREMOTEIO,
+			       "%s refused %" PRId64 " of %u profiles%s%s", out, rejected, n_profiles,
 			       message ? ": " : "", message ? message : "");
 	if (message)
 		cli_say("%s: %s\n", out, message);
@@ -200,7 +225,7 @@ static int fail_headers(int error)
 		return cli_fail(EXIT_FAILED, "not enough memory");
 	return cli_fail(
 		EXIT_USAGE,
-		"OTEL_EXPORTER_OTLP_HEADERS (in the environment) is no list of at most 30 headers KEY=VALUE,KEY=VALUE");
+		"OTEL_EXPORTER_OTLP_HEADERS (in the environment) is not a list of at most 30 headers KEY=VALUE,KEY=VALUE");
 }
 
 static int fail_open(int error)
@@ -259,7 +284,7 @@ const char *otlp_receiver_url(const struct otlp_receiver *receiver)
 	return receiver->url;
 }
 
-int otlp_post(struct otlp_receiver *receiver, const char *bytes, size_t n_bytes, char *why)
+int otlp_post(struct otlp_receiver *receiver, const char *bytes, size_t n_bytes, unsigned n_profiles, char *why)
 {
 	struct http_answer answer;
 	int r = http_send(receiver->http,
@@ -272,7 +297,7 @@ int otlp_post(struct otlp_receiver *receiver, const char *bytes, size_t n_bytes,
 			  &answer);
 
 	if (r == 0)
-		return judge(receiver->out, &answer, why);
+		return judge(receiver->out, &answer, n_profiles, why);
 	explain(why, r, "%s: %s", receiver->out, http_error(receiver->http));
 	return r == -EHOSTUNREACH || r == -ECONNREFUSED || r == -ETIMEDOUT || r == -ECONNRESET ? -EAGAIN : r;
 }
@@ -316,7 +341,7 @@ int otlp_send(const struct exporting *exporting, bool quiet)
 	status = otlp_receiver_open(exporting->out, &(struct http_options){ 0 }, &receiver);
 	if (status != EXIT_OK)
 		return status;
-	r = otlp_post(receiver, bytes, n_bytes, why);
+	r = otlp_post(receiver, bytes, n_bytes, export_otlp_count(exporting->profile), why);
 	if (r < 0)
 		return cli_fail(EXIT_NO_OUTPUT, "%s", why);
 	if (!quiet)

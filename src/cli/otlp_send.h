@@ -39,10 +39,11 @@ int otlp_write(const struct exporter *exporter, const struct profile *profile, c
 
 /*
  * otlp_post - send a body once.
- * @why: a sentence about an error, of OTLP_MAX_WHY bytes.
+ * @n_profiles: of the body, export_otlp_count(). @why: a sentence about an error, of OTLP_MAX_WHY bytes.
  * Errors: -EAGAIN what passes: no connection, a lost answer, a status that asks to try again; -EACCES the receiver refuses
- * the sender; -ENOENT it receives no profiles; -EREMOTEIO it refuses them; -EPROTO it is none; others of http_send().
+ * the sender; -ENOENT it receives no profiles; -EMSGSIZE it takes none as large; -EREMOTEIO it refuses all of this one; -EREMOTE it
+ * refuses a part, and does not say which; -ECOMM another status; -EPROTO it is none; others of http_send().
  */
-int otlp_post(struct otlp_receiver *receiver, const char *bytes, size_t n_bytes, char *why);
+int otlp_post(struct otlp_receiver *receiver, const char *bytes, size_t n_bytes, unsigned n_profiles, char *why);
 
 #endif

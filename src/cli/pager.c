@@ -76,6 +76,8 @@ static bool is_gone(void)
 	return pager_is_on() && poll(&output, 1, 0) == 1 && (output.revents & POLLERR);
 }
 
+static struct sigaction ends[NSIG]; /* how a signal ended the process before; zeros: by default */
+
 static void on_signal(int number)
 {
 	bool was_quit = number == SIGPIPE && is_gone();
@@ -83,7 +85,7 @@ static void on_signal(int number)
 	close_and_wait();
 	if (was_quit)
 		_exit(EXIT_OK);
-	signal(number, SIG_DFL);
+	sigaction(number, &ends[number], NULL);
 	raise(number);
 }
 
@@ -92,10 +94,15 @@ static void catch_signals(void)
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE };
 	struct sigaction before;
 
-	for (size_t i = 0; i < N_ELEMENTS(signals); i++)
-		if (signals[i] == SIGPIPE ||
-		    (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL))
-			sigaction(signals[i], &(struct sigaction){ .sa_handler = on_signal }, NULL);
+	for (size_t i = 0; i < N_ELEMENTS(signals); i++) {
+		bool is_known = sigaction(signals[i], NULL, &before) == 0;
+
+		if (is_known && before.sa_flags & (int)SA_RESETHAND) /* it removes files, and ends the process */
+			ends[signals[i]] = before;
+		else if (signals[i] != SIGPIPE && !(is_known && before.sa_handler == SIG_DFL))
+			continue;
+		sigaction(signals[i], &(struct sigaction){ .sa_handler = on_signal }, NULL);
+	}
 }
 
 /* Whether the shell would find the program of a command. One that needs the shell's syntax is taken to be there. */

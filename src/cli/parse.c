@@ -148,7 +148,7 @@ char *cli_help_filter(int key, const char *text, void *input)
 
 void cli_parse(const struct argp *argp, int argc, char **argv, unsigned flags, void *input)
 {
-	const struct verb *verb = verb_find(strchr(argv[0], ' ') + 1);
+	const struct verb *verb = verb_of_words(strchr(argv[0], ' ') + 1);
 	const struct argp_child children[] = { { verb && verb->pages ? &common : &common_unpaged, 0, NULL, 0 }, { 0 } };
 	struct argp whole = *argp;
 	const char *near, *typed;

@@ -52,23 +52,60 @@ static void begin_part(struct progress *progress, const char *what, uint64_t n_d
 	progress->since_ns = now;
 }
 
-bool progress_show(struct progress *progress, const char *what, uint64_t n_done, uint64_t n_all)
+/* Whether it is time for another line. Then @left gets ", 12 s left", or "". */
+static bool is_due(struct progress *progress, const char *what, uint64_t n_done, uint64_t n_all,
+		   char left[DURATION_LEFT_BYTES])
 {
 	uint64_t now = progress->on ? monotonic_ns() : 0;
-	char done[32], all[32], left[DURATION_LEFT_BYTES];
 
 	if (!progress->on || now < progress->next_ns)
-		return !caught;
+		return false;
 	progress->next_ns = now + PROGRESS_NS;
 	progress->is_dirty = true;
 	begin_part(progress, what, n_done, now);
 	progress->n_done = n_done;
 	duration_format_left(now - progress->since_ns, n_done - progress->n_begun,
 			     n_all > progress->n_begun ? n_all - progress->n_begun : 0, left);
+	return true;
+}
+
+bool progress_show_item(struct progress *progress, const char *what, uint64_t n_done, uint64_t n_all, const char *item)
+{
+	char done[32], all[32], left[DURATION_LEFT_BYTES];
+
+	if (!is_due(progress, what, n_done, n_all, left))
+		return !caught;
 	format_count(n_done, done);
 	format_count(n_all, all);
-	fprintf(stderr, "\r%s%s%s %s%s\033[K", done, n_all > 0 ? " of " : "", n_all > 0 ? all : "", what, left);
+	fprintf(stderr, "\r%s%s%s %s%s%s%s\033[K", done, n_all > 0 ? " of " : "", n_all > 0 ? all : "", what, left,
+		item[0] ? "  " : "", item);
 	return !caught;
+}
+
+bool progress_show(struct progress *progress, const char *what, uint64_t n_done, uint64_t n_all)
+{
+	return progress_show_item(progress, what, n_done, n_all, "");
+}
+
+bool progress_show_share(struct progress *progress, const struct progress_share *share)
+{
+	char n[32], part[48] = "", left[DURATION_LEFT_BYTES];
+
+	if (!is_due(progress, share->what, share->n_done, share->n_all, left))
+		return !caught;
+	format_count(share->n, n);
+	if (share->n_all > 0)
+		snprintf(part, sizeof part, ", %u %% %s",
+			 (unsigned)MIN(100.0, 100.0 * (double)share->n_done / (double)share->n_all), share->what);
+	fprintf(stderr, "\r%s %s%s%s\033[K", n, share->unit, part, left);
+	return !caught;
+}
+
+void progress_clear(struct progress *progress)
+{
+	if (progress->is_dirty)
+		fputs("\r\033[K", stderr);
+	progress->is_dirty = false;
 }
 
 bool progress_is_stopped(void)
@@ -78,9 +115,7 @@ bool progress_is_stopped(void)
 
 int progress_end(struct progress *progress, int status)
 {
-	if (progress->is_dirty)
-		fputs("\r\033[K", stderr);
-	progress->is_dirty = false;
+	progress_clear(progress);
 	if (caught && status != EXIT_OK) {
 		signal(caught, SIG_DFL);
 		raise(caught);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/fleet_source.h"
@@ -12,8 +13,6 @@
 #include "src/store/store.h"
 
 enum { MAX_SENTENCE = 512 };
-
-DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 const char *cli_default_recording(void)
 {
@@ -26,7 +25,7 @@ const char *cli_default_recording(void)
 	if (stat(folder, &st) < 0 || !S_ISDIR(st.st_mode))
 		exit(cli_fail(
 			EXIT_USAGE,
-			"PROBING_DATA_DIR (in the environment) is %s, which is no folder: make it, or unset PROBING_DATA_DIR",
+			"PROBING_DATA_DIR (in the environment) is %s, which is not a folder: create it, or unset PROBING_DATA_DIR",
 			folder));
 	if (snprintf(path, sizeof path, "%s/probing.db", folder) >= (int)sizeof path)
 		exit(cli_fail(EXIT_USAGE, "PROBING_DATA_DIR (in the environment) is too long"));
@@ -106,7 +105,7 @@ const char *cli_why_empty(sqlite3 *db, const struct profile *profile)
 	if (cli_counter(db, "cpu ns") > 0)
 		return "the program used too little CPU time for a sample (record -F takes more samples, --mode wall shows waits)";
 	if (profile->unit)
-		return "the event did not happen, or fewer times than a sample stands for (record -c 1 samples each)";
+		return "the event did not happen, or too rarely for a sample (record -c 1 samples each)";
 	return "the program used no CPU time, or too little for a sample (record -F takes more samples, --mode wall "
 	       "shows waits)";
 }

@@ -63,7 +63,7 @@ static void find_packages(const struct resymbolize_module *const *modules, struc
 static void print_stripped(const struct resymbolize_module *module, const struct debug_package *package)
 {
 	if (module->has_lines) {
-		fputs("no symbol covers them, as in the PLT; there is no more to find", stderr);
+		fputs("no symbol covers them, as in the PLT; no file can name them", stderr);
 		return;
 	}
 	fputs(module->is_debug_file ? "its debug file has no symbols for them; " : "its file has no symbols for them; ",

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/otlp_send.h"
@@ -26,8 +27,6 @@ bool ship_otlp_is_one(const char *url)
 {
 	return strncmp(url, scheme, strlen(scheme)) == 0;
 }
-
-DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 
 /* Times select the blocks to read, numbers the samples. */
 static int load(const struct fleet_range *range, struct profile **ret)
@@ -73,7 +72,7 @@ static int send_range(void *data, const struct fleet_range *range, uint64_t *ret
 	}
 	*ret_bytes = n_bytes;
 	_Static_assert((int)FLEET_MAX_SENTENCE >= (int)OTLP_MAX_WHY, "the receiver's sentences fit");
-	return otlp_post(ship->receiver, bytes, n_bytes, why);
+	return otlp_post(ship->receiver, bytes, n_bytes, export_otlp_count(profile), why);
 }
 
 int ship_otlp_open(const char *url, const struct fleet_access *access, const char *service, struct fleet_sink *sink,

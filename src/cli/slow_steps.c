@@ -12,12 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
 #include "src/cli/format.h"
 
 enum { MAX_WHY = 256, MIN_STEPS = 8, MAX_RUNS = 200, MAX_NAMED = 8 };
-
-DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 
 struct one_step {
 	int64_t pid, step;
@@ -242,7 +241,7 @@ int slow_steps_run(struct compare_arguments *arguments, double percent, struct c
 	if (status == EXIT_OK)
 		status = add(path, db, profile, percent, compare);
 	if (status == EXIT_OK)
-		status = compare_arguments_settle(compare);
+		status = compare_arguments_compute(compare);
 	if (status == EXIT_OK)
 		*ret = TAKE(compare);
 	return status;

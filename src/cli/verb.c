@@ -35,12 +35,28 @@ static bool is_called(const struct verb *verb, const char *name)
 	return false;
 }
 
+const struct verb *verb_find_in(const struct verb *const *list, const char *name)
+{
+	for (size_t i = 0; list && list[i]; i++)
+		if (is_called(list[i], name))
+			return list[i];
+	return NULL;
+}
+
 const struct verb *verb_find(const char *name)
 {
-	for (size_t i = 0; verbs[i]; i++)
-		if (is_called(verbs[i], name))
-			return verbs[i];
-	return NULL;
+	return verb_find_in(verbs, name);
+}
+
+const struct verb *verb_of_words(const char *words)
+{
+	size_t n = strcspn(words, " ");
+	const struct verb *verb;
+	char name[MAX_NAME];
+
+	snprintf(name, sizeof name, "%.*s", (int)n, words);
+	verb = verb_find(name);
+	return verb && words[n] ? verb_find_in(verb->below, words + n + 1) : verb;
 }
 
 static bool is_near(const struct verb *verb, const char *typed)

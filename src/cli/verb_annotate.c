@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/resymbolize_summary.h"
@@ -144,8 +145,6 @@ static int print(const struct profile *profile, const struct options *options)
 
 	return status == EXIT_OK && options->n_found == 0 && options->n_missing > 0 ? EXIT_NO_INPUT : status;
 }
-
-DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 
 static int run_annotate(int argc, char **argv)
 {

@@ -52,9 +52,10 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "PID",
-	.doc = "Arm probes in a running Python process: time functions by name, watch variables, set how it is sampled. Loads the "
-	       "agent first if the process has none, and replaces earlier probes. The tables python.function_time, "
-	       "python.function_call and python.variables show the results; probing detach disarms all.\v"
+	.doc = "Arm probes in a running Python process: time functions by name, watch variables, set its sampling. "
+	       "Loads the agent first if the process has none, and replaces earlier probes. The tables "
+	       "python.function_time, python.function_call and python.variables show the results; probing detach "
+	       "disarms all.\v"
 	       "The file:\n"
 	       "  functions: [train.step, model.Net.forward]  # time these\n"
 	       "  variables: [loss@train.step]                # watch this local variable, or VARIABLE@MODULE\n"

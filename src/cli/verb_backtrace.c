@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* verb_backtrace.c - where a running process is now, all of its threads. */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include "src/cli/backtrace_format.h"
 #include "src/cli/cli.h"
 #include "src/cli/progress.h"
+#include "src/cli/requests.h"
 
 enum {
 	OPTION_JSON = 0x200,
@@ -20,13 +22,15 @@ enum {
 	OPTION_LOCALS,
 	OPTION_CORE,
 	OPTION_SUBPROCESSES,
-	OPTION_NO_CACHE
+	OPTION_NO_CACHE,
+	OPTION_REQUESTS,
+	MAX_REQUEST_BYTES = 64
 };
 
 struct options {
 	struct backtrace_options look;
 	const char *words[2]; /* positional arguments, interpreted after all options */
-	bool json, subprocesses, no_cache;
+	bool json, subprocesses, no_cache, requests;
 };
 
 static const struct argp_option option_list[] = {
@@ -40,6 +44,10 @@ static const struct argp_option option_list[] = {
 	{ "interpreter-frames", OPTION_INTERPRETER, NULL, 0, "Show internal frames of the interpreter", 0 },
 	{ "no-cache", OPTION_NO_CACHE, NULL, 0, "Do not read or write the cache of names, ~/.cache/probing/names", 0 },
 	{ "locals", OPTION_LOCALS, NULL, 0, "Show local variables, read from memory; nothing runs in the process", 0 },
+	{ "requests", OPTION_REQUESTS, NULL, 0,
+	  "Read requests from stdin, a line each, empty or a TID, and answer each: \"ok BYTES\" and that many bytes of JSON, or "
+	  "\"bad STATUS SENTENCE\"",
+	  0 },
 	{ 0 },
 };
 
@@ -77,6 +85,8 @@ static void understand(struct argp_state *state, struct options *options)
 		argp_error(state, "--no-stop works with processes only, not with --core");
 	if (options->look.core && options->subprocesses)
 		argp_error(state, "--subprocesses works with processes only, not with --core");
+	if (options->requests && (options->look.core || options->subprocesses || options->look.tid))
+		argp_error(state, "--requests works with one process, and each request names its thread");
 	if (options->look.tid && options->subprocesses)
 		argp_error(state, "one thread, or --subprocesses?");
 	if (!options->look.core && !options->look.pid)
@@ -115,6 +125,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case OPTION_NO_CACHE:
 		options->no_cache = true;
 		return 0;
+	case OPTION_REQUESTS:
+		options->requests = true;
+		return 0;
 	case OPTION_LOCALS:
 		options->look.locals = true;
 		return 0;
@@ -133,9 +146,9 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "PID [TID]\n--core FILE [PROGRAM] [TID]",
-	.doc = "Print the stack of each thread of a running process or core file: Python and native frames with "
-	       "current lines, innermost first. Each thread is stopped for about a millisecond, one after the "
-	       "other; it resumes even if probing is killed.\v"
+	.doc = "Print the stack of each thread of a running process or core file: Python and native frames with current "
+	       "lines, innermost first. probing stops each thread for about a millisecond, one after the other; a "
+	       "thread resumes even if probing is killed.\v"
 	       "Examples:\n"
 	       "  probing backtrace 4242\n"
 	       "  probing backtrace 4242 4250 --no-native --locals\n"
@@ -245,6 +258,70 @@ static int look_at_relatives(struct backtrace_session *session, const struct opt
 			n > 1 ? " and its descendants" : "");
 }
 
+/* ---- Requests ---- */
+
+/* Files and names stay open from one request to the next. */
+struct requested {
+	struct backtrace_session *session;
+	const struct options *options;
+};
+
+/* @requested: its session is that of the last request; NULL: there was none, or it has grown too large. */
+static int renew_session(struct requested *requested)
+{
+	if (requested->session && backtrace_session_is_large(requested->session))
+		backtrace_session_free(TAKE(requested->session));
+	return requested->session ? 0 : backtrace_session_new(!requested->options->no_cache, &requested->session);
+}
+
+static void keep_first(void *data, const char *sentence)
+{
+	char *to = data;
+
+	if (!to[0])
+		snprintf(to, REQUEST_SENTENCE_BYTES, "%s", sentence);
+}
+
+static int answer(void *data, const char *line, FILE *out, char *sentence)
+{
+	CLEANUP(backtrace_freep) struct backtrace *backtrace = NULL;
+	struct requested *requested = data;
+	struct backtrace_options look = requested->options->look;
+	char text[SAY_BYTES], *end;
+	long tid = strtol(line, &end, 10);
+	int r;
+
+	if (*end || tid < 0 || tid > INT_MAX) {
+		snprintf(sentence, REQUEST_SENTENCE_BYTES, "a request is a TID, or empty");
+		return EXIT_USAGE;
+	}
+	look.tid = (pid_t)tid;
+	r = renew_session(requested);
+	if (r >= 0)
+		r = backtrace_take(requested->session, &look, &backtrace);
+	if (r < 0) {
+		r = backtrace_print_failure(&look, r, text);
+		snprintf(sentence, REQUEST_SENTENCE_BYTES, "%.*s", REQUEST_SENTENCE_BYTES - 1, text);
+		return r;
+	}
+	backtrace_session_keep(requested->session);
+	backtrace_shortcomings(backtrace, keep_first, sentence);
+	r = backtrace_print_json(backtrace, NULL, out);
+	if (r == 0)
+		return EXIT_OK;
+	snprintf(sentence, REQUEST_SENTENCE_BYTES, "not enough memory");
+	return EXIT_FAILED;
+}
+
+static int answer_requests(const struct options *options)
+{
+	struct requested requested = { .options = options };
+	int status = requests_serve(MAX_REQUEST_BYTES, answer, &requested);
+
+	backtrace_session_free(requested.session);
+	return status;
+}
+
 static int look(const struct options *options)
 {
 	CLEANUP(backtrace_session_freep) struct backtrace_session *session = NULL;
@@ -276,7 +353,7 @@ static int run_backtrace(int argc, char **argv)
 	if (process != 0 && process != options.look.pid)
 		return cli_fail(EXIT_NO_INPUT, "%d is a thread of process %d: probing backtrace %d %d",
 				(int)options.look.pid, (int)process, (int)process, (int)options.look.pid);
-	return look(&options);
+	return options.requests ? answer_requests(&options) : look(&options);
 }
 
 const struct verb verb_backtrace = {

@@ -13,8 +13,7 @@
 
 #include "base/private_folder.h"
 #include "base/util.h"
-#include "src/cli/bench_command.h"
-#include "src/cli/bench_store.h"
+#include "src/cli/bench.h"
 #include "src/cli/cli.h"
 #include "src/cli/inputs.h"
 #include "src/cli/new_file_options.h"

@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "src/cli/cluster.h"
+#include "src/cli/cluster/cluster.h"
 #include "src/cli/endpoint.h"
 #include "src/cluster/cluster.h"
+#include "src/columns/columns.h"
 
 const struct verb *const cluster_verbs[] = { &cluster_verb_backtrace,
 					     &cluster_verb_nodes,
@@ -57,8 +58,10 @@ static char *filter_help(int key, const char *text, void *input)
 		return NULL;
 	fputs("Verbs:\n", out);
 	for (size_t i = 0; cluster_verbs[i]; i++)
-		if (cluster_verbs[i]->summary)
-			fprintf(out, "  %-12s %s\n", cluster_verbs[i]->name, cluster_verbs[i]->summary);
+		if (cluster_verbs[i]->summary) {
+			label_put(out, VERB_COLUMNS, cluster_verbs[i]->name);
+			fprintf(out, "%s\n", cluster_verbs[i]->summary);
+		}
 	fprintf(out, "\n%s", text);
 	if (fclose(out) == 0)
 		return list;
@@ -80,22 +83,6 @@ static const struct argp argp = {
 	       "probing cluster CLUSTER-VERB --help explains one of them.",
 	.help_filter = filter_help,
 };
-
-static const struct verb *find(const char *name)
-{
-	for (size_t i = 0; cluster_verbs[i]; i++) {
-		const char *aliases = cluster_verbs[i]->aliases ? cluster_verbs[i]->aliases : "";
-
-		if (strcmp(cluster_verbs[i]->name, name) == 0)
-			return cluster_verbs[i];
-		for (size_t n = strlen(name); n > 0 && *aliases; aliases += strcspn(aliases, " ")) {
-			aliases += strspn(aliases, " ");
-			if (strcspn(aliases, " ") == n && strncmp(aliases, name, n) == 0)
-				return cluster_verbs[i];
-		}
-	}
-	return NULL;
-}
 
 /* "probing 4242 cluster nodes": the option for the job of a rank, or for the descendants of a launcher. NULL: no memory. */
 static char *option_of_target(pid_t pid)
@@ -135,7 +122,7 @@ static int run_cluster(int argc, char **argv)
 	cli_parse(&argp, argc, argv, ARGP_IN_ORDER, &options);
 	if (endpoint_is_process(argv[options.first]) && options.first + 1 < argc)
 		target = (pid_t)strtol(argv[options.first++], NULL, 10);
-	verb = find(argv[options.first]);
+	verb = verb_find_in(cluster_verbs, argv[options.first]);
 	if (!verb)
 		return cli_fail(EXIT_USAGE, "there is no verb %s of cluster; see probing cluster --help",
 				argv[options.first]);

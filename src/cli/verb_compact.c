@@ -99,12 +99,12 @@ static int rewrite(const struct options *options, const struct inputs *sources, 
 		return progress_end(&progress, inputs_fail(sources, out, r, &result));
 	progress_end(&progress, EXIT_OK);
 	if (old) /* checkpoint its log first */
-		r = store_settle(old);
+		r = store_checkpoint(old);
 	if (r >= 0)
 		r = new_file_finish(&file);
 	if (r == -EBUSY && old)
 		return cli_fail(EXIT_NO_OUTPUT,
-				"%s is being read by somebody: try again after that, or write to another file "
+				"%s is being read by another program: try again later, or write to another file "
 				"with -o OUT",
 				out);
 	if (r < 0)

@@ -100,8 +100,8 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "\nPID [KEY | KEY=VALUE]...",
-	.doc = "List, get and set what is configured in the agent of a process. Without PID, list the keys. Setting loads the agent "
-	       "first where the process has none. KEY=default unsets.\v"
+	.doc = "List, get and set the configuration of the agent in a process. Without PID, list the keys. Setting a "
+	       "key loads the agent first if the process has none. KEY=default unsets.\v"
 	       "Examples:\n"
 	       "  probing 4242 config\n"
 	       "  probing 4242 config probing.sample_rate=0.1\n"

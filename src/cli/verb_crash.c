@@ -54,9 +54,10 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "[PID | FILE | FOLDER]",
-	.doc = "Show the report of a process that ended by a fatal signal or an uncaught exception: the stacks of all threads, the last rows "
-	       "of its tables, and its open spans. Without an argument, show the latest one. A process has reports if it began with "
-	       "PROBING=1 PROBING_CRASH=1, or after probing config PID probing.crash=on.\v"
+	.doc = "Show the report of a process that ended by a fatal signal or an uncaught exception. It has the stacks "
+	       "of all threads, the last rows of its tables, and its open spans. Without an argument, show the latest "
+	       "one. A process has reports if it began with PROBING=1 PROBING_CRASH=1, or after probing config PID "
+	       "probing.crash=on.\v"
 	       "Examples:\n"
 	       "  PROBING=1 PROBING_CRASH=1 python train.py\n"
 	       "  probing 4242 config probing.crash=on\n"

@@ -33,7 +33,7 @@ static const struct argp_option option_list[] = {
 	{ "base-until", KEY_COMPARE_BASE_UNTIL, "TIME", 0, "Only BASE's samples before TIME", 0 },
 	{ "format", 'f', "FORMAT", 0,
 	  "text, json, markdown (for a review comment), or svg or html: a flame graph of HEAD, red where it takes more "
-	  "than BASE, blue where less (default: by OUT's ending, otherwise text)",
+	  "than BASE, blue where less (default: by OUT's extension, otherwise text)",
 	  0 },
 	{ "output", 'o', "OUT", 0, "Write to OUT (default: -, stdout)", 0 },
 	{ "rows", 'n', "N", 0, "Show N functions, 0: all (default: 20)", 0 },
@@ -119,9 +119,9 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "BASE HEAD\nBASE... --against HEAD...\n--slow-steps [FILE]",
-	.doc = "Show which functions take more or less time in HEAD than in BASE; ~ marks no significant change. "
-	       "Each side is one recording, a recording of several runs (by bench or merge), or several recordings, "
-	       "as a comma list or a quoted glob.\v"
+	.doc = "Show the functions that take more or less time in HEAD than in BASE; ~ marks no significant change. "
+	       "Each side is one recording, a recording of several runs (by bench or merge), or several recordings, as "
+	       "a comma list or a quoted glob.\v"
 	       "Examples:\n"
 	       "  probing diff before.db after.db\n"
 	       "  probing diff 'base*.db' 'head*.db' --format markdown\n"

@@ -40,9 +40,9 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "[PID]",
-	.doc = "Test what works on this machine; with PID also whether that process can be sampled, read and "
-	       "stopped, and which Python it runs. Each line is ok, limited or missing, with the reason and the "
-	       "command that fixes it. Nothing is stopped or changed.\v"
+	.doc = "Test the features of probing on this machine. With PID, also test whether probing can sample, read and "
+	       "stop that process, and which Python it runs. Each line is ok, limited or missing, with the reason and "
+	       "the command that fixes it. doctor stops and changes nothing.\v"
 	       "Examples:\n"
 	       "  probing doctor\n"
 	       "  probing doctor 4242\n"

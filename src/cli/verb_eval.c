@@ -64,9 +64,9 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "PID CODE",
-	.doc = "Run Python code in a process, in its __main__: print what the code prints, and the value of its last "
-	       "expression. A traceback goes to stderr, with exit status 1. Loads the agent first if the process has "
-	       "none. Ctrl-C interrupts the code, not the process.\vExamples:\n  probing eval 4242 'import torch; "
+	.doc = "Run Python code in __main__ of a process, and print its output and the value of its last expression. A "
+	       "traceback goes to stderr, with exit status 1. Loads the agent first if the process has none. Ctrl-C "
+	       "interrupts the code, not the process.\vExamples:\n  probing eval 4242 'import torch; "
 	       "torch.cuda.is_available()'\n  probing 4242 eval 'len(threading.enumerate())' --timeout 5s\n  probing "
 	       "eval 4242 --file look.py\n  probing eval 4242 - < look.py\n",
 };

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/exporters.h"
@@ -23,7 +24,6 @@
 #include "src/cli/page_sources.h"
 #include "src/cli/inputs.h"
 #include "src/cli/view.h"
-#include "src/cli/view_by.h"
 #include "src/cli/progress.h"
 #include "src/export/export.h"
 #include "src/profile/profile.h"
@@ -65,8 +65,7 @@ static void check(struct argp_state *state, struct options *options)
 	if (!options->exporter)
 		argp_error(state, "format missing: give --to FORMAT; --help lists the formats");
 	else if (options->exporter->copy && options->has_view)
-		argp_error(state,
-			   "%s copies all of a recording: leave the options out that choose a part of its stacks",
+		argp_error(state, "%s copies all of a recording: omit the options that filter its stacks",
 			   options->exporter->name);
 	else if (options->export.service && strcmp(options->exporter->name, "otlp") != 0)
 		argp_error(state, "--service is for otlp: %s has no service", options->exporter->name);
@@ -122,7 +121,7 @@ static char *list_formats(int key, const char *text, void *input)
 		return (char *)text;
 	for (size_t i = 0; exporters[i]; i++)
 		format_list_add(&list, exporters[i]->name, exporters[i]->summary);
-	return format_list_end(&list, "; default: by OUT's ending");
+	return format_list_end(&list, "; default: by OUT's extension");
 }
 
 static const struct argp argp = {
@@ -170,9 +169,9 @@ static int fail_place(const struct options *options, int error)
 	return inputs_fail_place(options->place.out, error);
 }
 
-static bool show_rows(void *data, uint64_t n)
+static bool show_rows(void *data, uint64_t n_done, uint64_t n_all)
 {
-	return progress_show(data, "rows", n, 0);
+	return progress_show(data, "rows", n_done, n_all);
 }
 
 static int export_copy(struct options *options)
@@ -211,7 +210,6 @@ static bool is_in_the_way(const struct options *options)
 	return !options->is_named && !options->place.force && stat(options->place.out, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 DEFINE_CLEANUP(struct tracks *, tracks_free)
 
 static int export_view(struct options *options)
@@ -228,6 +226,7 @@ static int export_view(struct options *options)
 				options->place.out);
 	view_export(&options->view, &options->export);
 	options->view.with_samples = options->exporter->needs_samples && !options->view.by;
+	options->view.quiet = options->place.quiet;
 	status = view_by_check(&options->view, options->exporter);
 	if (status == EXIT_OK)
 		status = exporters_check(options->exporter);

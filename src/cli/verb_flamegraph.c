@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* verb_flamegraph.c - a recording as a flame graph, or in another exporter's format.
  *
- * The format is that of --format, else that of OUT's extension, else svg.
- * Nothing appears at OUT before it is complete.
+ * --format chooses the format, else the extension of OUT, else it is svg. OUT appears once it is complete.
  */
 #include <sqlite3.h>
 #include <string.h>
 
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/exporters.h"
@@ -14,7 +14,6 @@
 #include "src/cli/new_file_options.h"
 #include "src/cli/page_sources.h"
 #include "src/cli/view.h"
-#include "src/cli/view_by.h"
 #include "src/export/export.h"
 #include "src/profile/profile.h"
 #include "src/store/store.h"
@@ -23,9 +22,9 @@ enum { OPTION_FORMAT = 'f', OPTION_TITLE = 0x200 };
 
 struct options {
 	const char *recording, *out;
-	mode_t mode; /* of out; 0: not asked for */
+	mode_t mode; /* of out; 0: default */
 	bool quiet;
-	const struct exporter *exporter; /* NULL: by the ending of out */
+	const struct exporter *exporter; /* NULL: by the extension of out */
 	struct view view;
 	struct export_options export;
 	struct page_sources sources;
@@ -34,7 +33,7 @@ struct options {
 static const struct argp_option option_list[] = {
 	{ "output", 'o', "OUT", 0, "Write to OUT; - is stdout (default: flamegraph.svg)", 0 },
 	CHMOD_OPTION_ROW,
-	{ "format", OPTION_FORMAT, "FORMAT", 0, "Write as", 0 }, /* finished by list_formats */
+	{ "format", OPTION_FORMAT, "FORMAT", 0, "Write as", 0 }, /* list_formats() completes it */
 	VIEW_LIVE_ROW,
 	VIEW_SPLIT_ROW,
 	VIEW_OPTION_ROWS,
@@ -96,7 +95,7 @@ static char *list_formats(int key, const char *text, void *input)
 	for (size_t i = 0; exporters[i]; i++)
 		if (exporters[i]->write)
 			format_list_add(&list, exporters[i]->name, exporters[i]->summary);
-	return format_list_end(&list, "; default: by OUT's ending, otherwise svg");
+	return format_list_end(&list, "; default: by OUT's extension, else svg");
 }
 
 static const struct argp argp = {
@@ -116,7 +115,7 @@ static const struct argp argp = {
 	.help_filter = list_formats,
 };
 
-/* "flamegraph" and the first of the format's endings. */
+/* "flamegraph" with the first extension of the format. */
 static char *default_out(const struct exporter *exporter)
 {
 	char *out;
@@ -126,7 +125,6 @@ static char *default_out(const struct exporter *exporter)
 	return out;
 }
 
-DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 DEFINE_CLEANUP(struct tracks *, tracks_free)
 
 static int run_flamegraph(int argc, char **argv)
@@ -150,6 +148,7 @@ static int run_flamegraph(int argc, char **argv)
 		options.out = out;
 	}
 	options.view.with_samples = options.exporter->needs_samples && !options.view.by;
+	options.view.quiet = options.quiet;
 	status = view_by_check(&options.view, options.exporter);
 	if (status == EXIT_OK)
 		status = page_sources_check(&options.sources, options.exporter);

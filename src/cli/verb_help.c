@@ -6,7 +6,6 @@
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/described.h"
-#include "src/cli/words.h"
 
 enum { OPTION_MANUAL = 0x200, OPTION_COMPLETION, OPTION_WORDS };
 
@@ -16,11 +15,13 @@ struct options {
 };
 
 static const struct argp_option option_list[] = {
-	{ "man", OPTION_MANUAL, NULL, 0, "Print the manual page, of VERB or of probing, for 'man -l -'", 0 },
+	{ "man", OPTION_MANUAL, NULL, 0,
+	  "Print the manual page of VERB, of probing, of its tables (schema) or of recordings (format), for 'man -l -'",
+	  0 },
 	{ "completion", OPTION_COMPLETION, "SHELL", 0,
 	  "Print the script that completes command lines in bash, zsh or fish", 0 },
 	{ "words", OPTION_WORDS, "KIND", 0,
-	  "Print the words that an argument may be, for completion: verbs, pids, names, events, formats, functions, tables",
+	  "Print the words that an argument may be, for completion: verbs, topics, pids, names, events, formats, functions, tables",
 	  0 },
 	{ 0 },
 };
@@ -100,6 +101,11 @@ static int run_help(int argc, char **argv)
 	if (options.verb && strcmp(options.verb, "filters") == 0 && !options.manual) {
 		cli_help_filters();
 		return EXIT_OK;
+	}
+	if (options.verb && !verb && options.manual) {
+		r = manual_write_page(options.verb, stdout);
+		if (r != -ENOENT)
+			return finish(r);
 	}
 	if (options.verb && !verb)
 		return fail_verb(options.verb);

@@ -15,7 +15,6 @@
 #include "src/cli/format.h"
 #include "src/cli/format_list.h"
 #include "src/cli/import_list.h"
-#include "src/cli/input.h"
 #include "src/cli/new_file_options.h"
 #include "src/cli/inputs.h"
 #include "src/cli/progress.h"
@@ -137,7 +136,8 @@ static int fail_read(const struct options *options, int error, const struct impo
 
 	switch (error) {
 	case -ECANCELED:
-		return cli_fail(EXIT_FAILED, "interrupted; no file was created");
+		return options->into ? cli_fail(EXIT_FAILED, "interrupted; %s is unchanged", options->into)
+				     : cli_fail(EXIT_FAILED, "interrupted; no file was created");
 	case -E2BIG:
 		return fail_size(path);
 	case -ENODATA:
@@ -192,28 +192,47 @@ static void print_result(const struct options *options, const char *out, const s
 
 /* ---- Import ---- */
 
-static bool show(void *data, uint64_t n)
+struct showing {
+	struct progress progress;
+	const struct import_list *files;
+};
+
+/* Of several files each is a like part of the work. */
+static bool show(void *data, const struct import_progress *now)
 {
-	return progress_show(data, "rows", n, 0);
+	enum { PARTS = 1000 };
+	struct showing *showing = data;
+	const struct import_list *files = showing->files;
+	struct progress_share share = {
+		.n = now->n_rows, .unit = "rows", .what = now->what, .n_done = now->n_done, .n_all = now->n_all
+	};
+
+	if (files->n > 1 && now->n_all > 0 && strcmp(now->what, "read") == 0) {
+		share.n_done = (files->next - 1) * PARTS + PARTS * now->n_done / now->n_all;
+		share.n_all = files->n * PARTS;
+	}
+	return progress_show_share(&showing->progress, &share);
 }
 
-static bool show_names(void *data, const struct resymbolize_progress *progress)
+static bool show_names(void *data, const struct resymbolize_progress *now)
 {
-	return progress_show(data, "names", progress->n_done, progress->n_places);
+	struct showing *showing = data;
+
+	return progress_show(&showing->progress, "names", now->n_done, now->n_places);
 }
 
 /* Resolve addresses for which the import has no symbols, with files of this machine. */
-static int name_places(const char *path, struct progress *progress)
+static int name_places(const char *path, struct showing *showing)
 {
 	CLEANUP(store_closep) struct store *store = NULL;
 	CLEANUP(resymbolize_result_done) struct resymbolize_result result = { 0 };
-	const struct resymbolize_options options = { .keep_going = show_names, .data = progress };
+	const struct resymbolize_options options = { .keep_going = show_names, .data = showing };
 	int r;
 
 	r = store_open(path, &store);
 	if (r >= 0)
 		r = pipeline_resymbolize(store, &options, &result);
-	return r < 0 ? r : store_settle(store);
+	return r < 0 ? r : store_checkpoint(store);
 }
 
 static int make(struct options *options, const char *path, struct import_result *result)
@@ -236,20 +255,20 @@ static int make(struct options *options, const char *path, struct import_result 
 static int import_new(struct options *options, const char *out)
 {
 	CLEANUP(new_file_abandon) struct new_file file = { 0 };
+	struct showing showing = { .files = &options->files };
 	struct import_result result = { 0 };
-	struct progress progress;
 	int r;
 
 	r = new_file_reserve(&file, out, options->place.force, options->place.mode);
 	if (r < 0)
 		return inputs_fail_place(out, r);
-	progress_begin(&progress, options->place.quiet);
+	progress_begin(&showing.progress, options->place.quiet);
 	options->files.keep_going = show;
-	options->files.data = &progress;
+	options->files.data = &showing;
 	r = make(options, file.path, &result);
 	if (r < 0)
-		return progress_end(&progress, fail_read(options, r, &result));
-	progress_end(&progress, EXIT_OK);
+		return progress_end(&showing.progress, fail_read(options, r, &result));
+	progress_end(&showing.progress, EXIT_OK);
 	r = new_file_finish(&file);
 	if (r < 0)
 		return inputs_fail_place(out, r);
@@ -262,6 +281,7 @@ static int import_into(struct options *options)
 {
 	const struct import_files files = { import_list_next, &options->files };
 	CLEANUP(store_closep) struct store *store = NULL;
+	struct showing showing = { .files = &options->files };
 	struct import_result result = { 0 };
 	int r;
 
@@ -273,10 +293,14 @@ static int import_into(struct options *options)
 	r = store_open(options->into, &store);
 	if (r < 0)
 		return fail_into(options->into, r);
+	progress_begin(&showing.progress, options->place.quiet);
+	options->files.keep_going = show;
+	options->files.data = &showing;
 	r = import_read(options->importer, &files, store, true, cli_version, &result);
 	if (r < 0)
-		return fail_read(options, r, &result);
-	r = store_settle(store);
+		return progress_end(&showing.progress, fail_read(options, r, &result));
+	progress_end(&showing.progress, EXIT_OK);
+	r = store_checkpoint(store);
 	if (r < 0)
 		return fail_into(options->into, r);
 	if (!options->place.quiet)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
 #include "base/glob_list.h"
 #include "src/cli/cli.h"
@@ -60,8 +61,8 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "[FILE...]",
-	.doc = "Describe recordings (default: probing.db): what was recorded, when and where, how it ended, the "
-	       "time span, the number of samples, and what takes the space.\v"
+	.doc = "Describe recordings (default: probing.db): the command or processes, when and where they ran, how the "
+	       "recording ended, the time span, the number of samples, and the space by part.\v"
 	       "Examples:\n"
 	       "  probing info train.db\n"
 	       "  probing info --check *.db\n"
@@ -98,8 +99,6 @@ static int fail(int error, const char *path)
 	store_explain(error, path, sentence, sizeof sentence);
 	return cli_fail(cli_status(error), "%s", sentence);
 }
-
-DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 
 /* Run --check first: it reports all damage, also damage that would stop reading. */
 static int look(struct info *info, const char *path, bool check)

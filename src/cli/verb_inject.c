@@ -6,13 +6,14 @@
 #include "src/cli/agent_use.h"
 #include "src/cli/cli.h"
 
-enum { OPTION_WAIT = 0x200, OPTION_FOLLOW, OPTION_METHOD };
+enum { OPTION_WAIT = 0x200, OPTION_FOLLOW, OPTION_METHOD, OPTION_TRUST };
 
 struct options {
 	pid_t pid;
 	double wait_s;
 	uint32_t agent;
 	enum inject_method method;
+	bool trusts_filter;
 	struct assignments given;
 };
 
@@ -24,6 +25,10 @@ static const struct argp_option option_list[] = {
 	{ "method", OPTION_METHOD, "METHOD", 0,
 	  "Load it by this method: interpreter (Python 3.14 and later run a script), thread (a stopped thread is used), or auto: "
 	  "the first that works [auto]",
+	  0 },
+	{ "trust-filter", OPTION_TRUST, NULL, 0,
+	  "Load it although the process has a seccomp filter that you may not read; the filter must not end the process for the "
+	  "agent's system calls",
 	  0 },
 	{ 0 },
 };
@@ -58,6 +63,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case OPTION_METHOD:
 		options->method = parse_method(state, argument);
 		return 0;
+	case OPTION_TRUST:
+		options->trusts_filter = true;
+		return 0;
 	case 'D':
 		assignments_take(&options->given, state, argument);
 		return 0;
@@ -76,9 +84,9 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "PID",
-	.doc = "Load the agent into a running Python process, for eval. Python 3.14 and later load it between two instructions. Elsewhere a "
-	       "thread that the unwinder has found at a safe place is used for about a millisecond, and restores itself whatever "
-	       "happens to probing.\v"
+	.doc = "Load the agent into a running Python process, for eval. Python 3.14 and later load it between two "
+	       "instructions. Elsewhere probing uses a thread at a safe place for about a millisecond. That thread "
+	       "restores itself even if probing ends.\v"
 	       "Examples:\n"
 	       "  probing inject 4242\n"
 	       "  probing 4242 inject -D eval=off\n"
@@ -101,6 +109,7 @@ static int run_inject(int argc, char **argv)
 		.agent = options.agent,
 		.patience_ms = (unsigned)(options.wait_s * 1000),
 		.method = options.method,
+		.trusts_filter = options.trusts_filter,
 	};
 	status = agent_put_by(options.pid, &how, &result);
 	if (status != EXIT_OK)

@@ -64,8 +64,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
-	.doc = "List the running Python processes you can inspect, and whether they have the agent: on, no-eval (it runs no code), "
-	       "off (it has ended), other (of another version of probing), - (none), ? (you may not look).\v"
+	.doc = "List the running Python processes that you can inspect, and the state of their agent: on, no-eval (it "
+	       "runs no code), off (it has ended), other (of another version of probing), - (none), ? (not readable).\v"
 	       "Examples:\n"
 	       "  probing list\n"
 	       "  probing list --tree -v\n",

@@ -12,6 +12,7 @@
 #include "src/cli/agent_eval.h"
 #include "src/cli/cli.h"
 #include "src/cli/memory_history.h"
+#include "src/cli/pager.h"
 #include "src/columns/columns.h"
 
 enum { OPTION_JSON = 0x200, LOOK_MS = 5000, MAX_STATUS = 1 << 16 };
@@ -51,9 +52,9 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "PID",
-	.doc = "Show the memory of a process, and its growth since the last call: resident and virtual size; where the process has "
-	       "the agent, also Python's allocator and garbage collector, tracemalloc if it traces, and the caches of torch per "
-	       "device. Loads nothing into the process.\v"
+	.doc = "Show the resident and virtual size of a process, and their growth since the last call. With the agent, "
+	       "also show Python's allocator and garbage collector, tracemalloc if it traces, and the caches of torch "
+	       "per device. Loads nothing into the process.\v"
 	       "Examples:\n"
 	       "  probing 4242 memory\n"
 	       "  probing memory 4242 --json\n",
@@ -261,6 +262,7 @@ static int run_memory(int argc, char **argv)
 		before.n = 0;
 		cli_say("the values cannot be stored, so the next call shows no growth: %s\n", strerror(-r));
 	}
+	pager_start();
 	if (options.json)
 		return put_json(options.pid, &now, &before, is_inside);
 	put_text(&now, &before);
@@ -272,5 +274,6 @@ const struct verb verb_memory = {
 	.aliases = "mem",
 	.summary = "show the memory of a process, and its growth",
 	.argp = &argp,
+	.pages = true,
 	.run = run_memory,
 };

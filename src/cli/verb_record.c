@@ -18,14 +18,11 @@
 #include "base/proc.h"
 #include "base/util.h"
 #include "src/cli/agent_use.h"
-#include "src/cli/background.h"
+#include "src/cli/record/background.h"
 #include "src/cli/cli.h"
-#include "src/cli/record_metrics.h"
-#include "src/cli/record_options.h"
-#include "src/cli/record_ship.h"
-#include "src/cli/recording_control.h"
-#include "src/cli/recording_run.h"
-#include "src/cli/summary.h"
+#include "src/cli/record/record.h"
+#include "src/cli/record/run.h"
+#include "src/cli/record/summary.h"
 #include "src/cli/target_errors.h"
 #include "src/target/target.h"
 
@@ -354,6 +351,9 @@ static int record_targets(struct record_options *options, struct recording *reco
 		status = attach_all(options, recording, python, sizeof python, &python_error);
 	if (status != EXIT_OK)
 		return status;
+	r = capture_begin(recording->capture); /* now that the maps of all processes have been read */
+	if (r < 0)
+		return cli_fail(EXIT_FAILED, "not enough memory");
 	if (targets_are_matched(&options->targets)) {
 		r = matching_new(&options->targets, &recording->matching);
 		if (r < 0)

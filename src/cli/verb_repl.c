@@ -47,9 +47,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp argp = {
 	.parser = parse,
 	.args_doc = "PID",
-	.doc = "Open a Python prompt in a running process, in its __main__. Tab completes names of live objects. Ctrl-C interrupts the "
-	       "code, never the program; Ctrl-D leaves. Reads a script where stdin is a pipe. Loads the agent first where the process "
-	       "has none.\v"
+	.doc = "Open a Python prompt in __main__ of a running process. Tab completes names of live objects. Ctrl-C "
+	       "interrupts the code, never the program; Ctrl-D leaves. If stdin is a pipe, reads a script. Loads the "
+	       "agent first if the process has none.\v"
 	       "Examples:\n"
 	       "  probing 4242 repl\n"
 	       "  probing repl 4242 < look.py\n",

@@ -6,14 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/endpoint.h"
-#include "src/cli/collectives_summary.h"
-#include "src/cli/gpu_summary.h"
-#include "src/cli/nameless.h"
-#include "src/cli/timeline.h"
-#include "src/cli/torch_modules.h"
+#include "src/cli/report/report.h"
 #include "src/cli/view.h"
 #include "src/profile/profile.h"
 #include "src/report/report.h"
@@ -69,19 +66,24 @@ static unsigned parse_rows(const char *argument, struct argp_state *state)
 	return (unsigned)rows;
 }
 
-/* Metrics are of processes, not of stacks. */
+/* Whether an option of the view selects threads or stacks. */
+static bool selects_stacks(const struct view *view)
+{
+	return view->where || view->processes.n > 0 || view->threads.n > 0 || view->functions.n > 0 ||
+	       view->focus.n > 0 || view->modules.n > 0 || view->ignore.n > 0 || view->gil;
+}
+
+/* Metrics belong to processes, not to stacks. */
 static void check_timeline(struct argp_state *state, const struct options *options)
 {
 	const struct view *view = &options->view;
 
 	if (options->report.json || options->callers.n > 0 || options->callees.n > 0 || options->report.by_total ||
 	    options->report.by != REPORT_BY_FUNCTION)
-		argp_error(state,
-			   "--timeline is a picture of its own: leave --json, --by, --total, --callers and --callees "
-			   "out (probing sql has the numbers)");
-	if (view->where || view->processes.n > 0 || view->threads.n > 0 || view->functions.n > 0 || view->focus.n > 0 ||
-	    view->modules.n > 0 || view->ignore.n > 0 || view->gil)
-		argp_error(state, "--timeline shows whole processes: only --pid, --since and --until select");
+		argp_error(state, "--timeline draws metrics only: drop --json, --by, --total, --callers and --callees "
+				  "(probing sql prints the numbers)");
+	if (selects_stacks(view))
+		argp_error(state, "--timeline shows whole processes: filter by --pid, --since and --until only");
 	if (options->recording && endpoint_is_process(options->recording))
 		argp_error(
 			state,
@@ -90,20 +92,17 @@ static void check_timeline(struct argp_state *state, const struct options *optio
 			options->recording);
 }
 
-/* Its rows are of modules, not of samples. */
+/* Rows of torch_trace belong to modules, not to samples. */
 static void check_torch(struct argp_state *state, const struct options *options)
 {
 	const struct view *view = &options->view;
 	bool is_process = options->recording && endpoint_is_process(options->recording);
 
-	if (view->where || view->processes.n > 0 || view->threads.n > 0 || view->functions.n > 0 || view->focus.n > 0 ||
-	    view->modules.n > 0 || view->ignore.n > 0 || view->gil)
-		argp_error(state,
-			   "--by torch shows passes of modules, not samples: only --pid, --since and --until select");
+	if (selects_stacks(view))
+		argp_error(state, "--by torch shows modules, not samples: filter by --pid, --since and --until only");
 	if (is_process &&
 	    (view->live_s > 0 || view->since.type != VIEW_TIME_NONE || view->until.type != VIEW_TIME_NONE))
-		argp_error(state,
-			   "--by torch shows the rows that process %s has now: leave -d, --since and --until out",
+		argp_error(state, "--by torch shows the current rows of process %s: drop -d, --since and --until",
 			   options->recording);
 }
 
@@ -145,9 +144,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case ARGP_KEY_END:
 		view_end(state, &options->view, &options->recording);
 		if (options->callers.n > 0 && options->callees.n > 0)
-			argp_error(state, "--callers and --callees are two questions: ask one at a time");
+			argp_error(state, "give either --callers or --callees");
 		if ((options->callers.n > 0 || options->callees.n > 0) && options->report.by != REPORT_BY_FUNCTION)
-			argp_error(state, "--callers and --callees are of functions: leave --by out");
+			argp_error(state, "--callers and --callees group by function: omit --by");
 		if (options->timeline)
 			check_timeline(state, options);
 		if (options->report.by == REPORT_BY_TORCH)
@@ -213,14 +212,12 @@ static int fail_report(const void *data, int error)
 	const struct writing *writing = data;
 
 	if (error == -ENODATA)
-		return cli_fail(EXIT_NO_INPUT, "no function in %s is called so; probing report -n 1000 lists them",
+		return cli_fail(EXIT_NO_INPUT, "no function in %s has this name; probing report -n 1000 lists them",
 				writing->options->recording ?: cli_default_recording());
-	return cli_fail(EXIT_FAILED, "making the report failed: %s", strerror(-error));
+	return cli_fail(EXIT_FAILED, "cannot write the report: %s", strerror(-error));
 }
 
-DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
-
-/* GPU activity and collectives are of the whole recording: not beside a part of it. */
+/* GPU activity and collectives describe the whole recording, so a filtered report does not show them. */
 static int add_sections(const struct view *view, sqlite3 *db, struct report_options *options, struct report_gpu *gpu,
 			struct report_collectives *collectives)
 {
@@ -231,11 +228,11 @@ static int add_sections(const struct view *view, sqlite3 *db, struct report_opti
 		return EXIT_OK;
 	r = gpu_summary(db, gpu);
 	if (r < 0)
-		return cli_fail(cli_status(r), "reading the GPU tables failed: %s", strerror(-r));
+		return cli_fail(cli_status(r), "cannot read the GPU tables: %s", strerror(-r));
 	options->gpu = r > 0 ? gpu : NULL;
 	r = collectives_summary(db, collectives);
 	if (r < 0)
-		return cli_fail(cli_status(r), "reading the tables of Flight Recorders failed: %s", strerror(-r));
+		return cli_fail(cli_status(r), "cannot read the tables of Flight Recorders: %s", strerror(-r));
 	options->collectives = r > 0 ? collectives : NULL;
 	return EXIT_OK;
 }

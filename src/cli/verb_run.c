@@ -58,8 +58,9 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "COMMAND [ARGUMENT...]",
-	.doc = "Start a command with the agent in it, as PROBING=1 does where the package is installed; with --recursive as "
-	       "PROBING=2. A PROBING of yours in the environment is kept. Interpreters started with -I, -E or -S are left alone.\v"
+	.doc = "Start a command with the agent in it, as PROBING=1 does where the package is installed; with "
+	       "--recursive as PROBING=2. A value of PROBING in the environment wins. Interpreters started with -I, -E "
+	       "or -S run without the agent.\v"
 	       "Examples:\n"
 	       "  probing run python3 train.py --epochs 1\n"
 	       "  probing launch -r torchrun --nproc-per-node 2 train.py\n",

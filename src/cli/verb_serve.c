@@ -40,6 +40,7 @@ enum {
 	OPTION_MEMORY,
 	OPTION_HOSTS,
 	OPTION_SSH,
+	OPTION_REMOTE,
 	OPTION_ALL,
 	MAX_TARGETS = 64,
 	MAX_COMMAND = 4096,
@@ -72,10 +73,9 @@ static void secrets_done(struct secrets *secrets)
 }
 
 static const struct argp_option option_list[] = {
-	{ "all", OPTION_ALL, NULL, 0, "Serve all Python processes that run now and that you may inspect", 0 },
+	{ "all", OPTION_ALL, NULL, 0, "Serve all running Python processes that you can inspect", 0 },
 	{ "allow-eval", OPTION_ALLOW_EVAL, NULL, 0,
-	  "Let whoever has the token run Python code in the given processes (default: nobody may); not with --listen",
-	  0 },
+	  "Let clients with the token run Python code in the given processes (default: nobody); not with --listen", 0 },
 	{ "port", OPTION_PORT, "PORT", 0, "Listen on this port of 127.0.0.1 (default: any free one)", 0 },
 	{ "socket", OPTION_SOCKET, "PATH", 0, "Listen on a new unix socket instead, for your user only", 0 },
 	{ "listen", OPTION_LISTEN, "ADDRESS:PORT", 0,
@@ -94,6 +94,8 @@ static const struct argp_option option_list[] = {
 	  0 },
 	{ "ssh", OPTION_SSH, "COMMAND", 0,
 	  "With --hosts: command to run a command on a host, as of probing cluster --ssh", 0 },
+	{ "remote-probing", OPTION_REMOTE, "PATH", 0, "With --hosts: path of probing on the hosts (default: probing)",
+	  0 },
 	{ "memory", OPTION_MEMORY, "SIZE", 0, "Cancel queries that take more memory (default: 384M)", 0 },
 	{ 0 },
 };
@@ -160,7 +162,7 @@ static void check_listen(struct argp_state *state, struct options *options)
 	if (options->serve.socket || options->has_port)
 		argp_error(state, "give --listen, --port or --socket, not two of them");
 	if (options->serve.allows_eval)
-		argp_error(state, "--allow-eval is for this machine alone: leave it out, or --listen");
+		argp_error(state, "--allow-eval is for this machine alone: omit it, or --listen");
 	parse_address(state, options);
 	is_local = is_loopback(&options->serve.address);
 	if (!options->serve.token_file)
@@ -201,6 +203,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case OPTION_SSH:
 		options->serve.ssh = argument;
 		return 0;
+	case OPTION_REMOTE:
+		options->serve.remote = argument;
+		return 0;
 	case OPTION_MEMORY:
 		options->serve.max_memory = cli_parse_bytes(state, argument, "--memory", MIN_MEMORY, MAX_MEMORY);
 		return 0;
@@ -228,8 +233,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		if (options->serve.socket && options->has_port)
 			argp_error(state, "give --port or --socket, not both");
 		check_listen(state, options);
-		if (options->serve.ssh && !options->serve.hosts)
-			argp_error(state, "--ssh goes with --hosts");
+		if ((options->serve.ssh || options->serve.remote) && !options->serve.hosts)
+			argp_error(state, "%s goes with --hosts", options->serve.ssh ? "--ssh" : "--remote-probing");
 		if (options->n_words == 0 && !options->listen && !options->all)
 			options->words[options->n_words++] = "probing.db";
 		return 0;
@@ -242,9 +247,10 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "[FILE|PID|clickhouse://...]",
-	.doc = "Show recordings (default: probing.db) and running processes in a browser, and answer HTTP requests of scripts, "
-	       "on this machine only unless --listen is given. Prints a link, whose token one browser can use once. Ctrl-C ends it. Nobody "
-	       "can change a recording this way, or run code in a process unless --allow-eval is given.\v"
+	.doc = "Show recordings (default: probing.db) and running processes in a browser, and answer HTTP requests of "
+	       "scripts. Only this machine can connect, unless --listen is given. Prints a link, whose token one "
+	       "browser can use once. Ctrl-C ends it. Nobody can change a recording this way, or run code in a process "
+	       "unless --allow-eval is given.\v"
 	       "Examples:\n"
 	       "  probing serve\n"
 	       "  probing serve train.db 4242\n"
@@ -437,7 +443,7 @@ static int fail_open(const struct options *options, int error)
 	if (error == -EPROTONOSUPPORT)
 		return cli_fail(EXIT_FAILED, "the libmicrohttpd of this machine has no TLS");
 	if (error == -EKEYREJECTED)
-		return cli_fail(EXIT_BAD_DATA, "%s and %s are no certificate and its key", options->certificate,
+		return cli_fail(EXIT_BAD_DATA, "%s and %s are not a certificate and its key", options->certificate,
 				options->key);
 	if (error == -EADDRINUSE && options->serve.socket)
 		return cli_fail(EXIT_NO_OUTPUT, "%s exists: remove it, or give another path", options->serve.socket);

@@ -11,6 +11,7 @@
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/fleet_secrets.h"
+#include "src/cli/progress.h"
 #include "src/cli/ship_otlp.h"
 #include "src/columns/columns.h"
 #include "src/fleet/fleet.h"
@@ -23,6 +24,7 @@ enum {
 	OPTION_RAW,
 	OPTION_EVERY,
 	OPTION_ROWS,
+	OPTION_RETRY_REFUSED,
 	OPTION_STATE,
 	OPTION_PASSWORD_FILE,
 	OPTION_CA_FILE,
@@ -76,6 +78,9 @@ static const struct argp_option option_list[] = {
 	{ "every", OPTION_EVERY, "TIME", 0, "Send samples of a running recording after at most TIME (default: 60s)",
 	  0 },
 	{ "rows", OPTION_ROWS, "N", 0, "Send at most N samples at a time (default: 65536)", 0 },
+	{ "retry-refused", OPTION_RETRY_REFUSED, NULL, 0,
+	  "Send samples again that a receiver of OTLP has refused; shipments that it has taken in part arrive twice",
+	  0 },
 	{ "state", OPTION_STATE, "FOLDER", 0, "Remember what was sent in FOLDER (default: ~/.local/state/probing/ship)",
 	  0 },
 	{ "quiet", 'q', NULL, 0, "Print errors only", 0 },
@@ -153,6 +158,8 @@ static void check(struct argp_state *state, const struct options *options)
 		if (options->ship.raw_s < (double)INFINITY)
 			argp_error(state, "--raw is for ClickHouse: OTLP has single samples only");
 	}
+	if (options->ship.retries_refused && !ship_otlp_is_one(options->urls[0]))
+		argp_error(state, "--retry-refused is for OTLP: ClickHouse refuses no single shipments");
 	if (!takes_files && options->n_files > 0)
 		argp_error(state, "--init and --drop-old take no recording");
 	if (!options->writer_file != !options->reader_file)
@@ -204,7 +211,7 @@ static error_t parse_init(int key, char *argument, struct argp_state *state, str
 	switch (key) {
 	case OPTION_CLUSTER:
 		if (!fleet_is_name(argument))
-			argp_error(state, "--cluster: %s is no name of letters, digits and _", argument);
+			argp_error(state, "--cluster: %s may contain only letters, digits and _", argument);
 		options->init.cluster = argument;
 		return 0;
 	case OPTION_REPLICATED:
@@ -252,6 +259,9 @@ static error_t parse_ship(int key, char *argument, struct argp_state *state, str
 	case OPTION_ROWS:
 		options->ship.max_rows = (unsigned)cli_parse_number(state, argument, "--rows", 1, FLEET_MAX_ROWS);
 		return 0;
+	case OPTION_RETRY_REFUSED:
+		options->ship.retries_refused = true;
+		return 0;
 	case OPTION_STATE:
 		options->ship.state = argument;
 		return 0;
@@ -288,10 +298,10 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "[FILE...]",
-	.doc = "Send recordings (default: probing.db) to ClickHouse, each sample exactly once. Recordings that are still written "
-	       "are followed to their end. When the server is away or overloaded, samples wait in the recording; a killed ship "
-	       "continues where it was. A receiver of OTLP (Collector, Pyroscope, Elastic) gets each sample at least once: nobody can "
-	       "ask it what has arrived.\vExamples:\n"
+	.doc = "Send recordings (default: probing.db) to ClickHouse, each sample exactly once. ship follows recordings "
+	       "that are still written to their end. When the server is away or overloaded, samples wait in the "
+	       "recording; after a kill the next ship continues. A receiver of OTLP (Collector, Pyroscope, Elastic) "
+	       "gets each sample at least once, because ship cannot ask it for the samples that it has.\vExamples:\n"
 	       "  probing ship --init --to https://admin@ch.example/prod --keep-days 30\n"
 	       "  probing ship *.db --to https://prod_writer@ch.example/prod --job llm-7 --password-file ~/.ch\n"
 	       "  probing ship train.db --to http://127.0.0.1/prod --verify\n"
@@ -299,7 +309,7 @@ static const struct argp argp = {
 	       "Passwords come from a file or from $" FLEET_PASSWORD_VARIABLE
 	       ", never from the command line. docs/fleet.md has the "
 	       "tables, sizes, and what is sent. Exit status: 65 the server's rows differ, or FILE is damaged; 66 no such file, or "
-	       "no tables; 74 a plan cannot be written; 77 user or password refused.",
+	       "no tables; 73 a receiver of OTLP refused samples; 74 a plan cannot be written; 77 user or password refused.",
 };
 
 /* ---- Passwords, names ---- */
@@ -363,9 +373,24 @@ static void end(int signal)
 	is_ended = 1;
 }
 
-static bool keep_going(void *data)
+static struct {
+	struct progress progress; /* without signals: those above are the verb's */
+	uint64_t n_sent, n_all;
+} shown;
+
+static void show(void *data, uint64_t n_sent, uint64_t n_all)
 {
 	(void)data;
+	shown.n_sent = n_sent;
+	shown.n_all = n_all;
+	progress_show(&shown.progress, "samples", n_sent, n_all);
+}
+
+/* A request may last: the line stays up to date meanwhile. */
+static bool keep_going(void *data)
+{
+	if (shown.n_all > 0)
+		show(data, shown.n_sent, shown.n_all);
 	return !is_ended;
 }
 
@@ -383,6 +408,7 @@ static void tell(void *data, const char *sentence)
 {
 	const struct options *options = data;
 
+	progress_clear(&shown.progress);
 	if (!options->is_quiet)
 		cli_say("probing: %s\n", sentence);
 }
@@ -396,6 +422,7 @@ static int status_of(int error)
 	case -EKEYREJECTED:
 		return EXIT_NOT_PERMITTED;
 	case -EREMOTEIO:
+	case -ECOMM:
 		return EXIT_NO_OUTPUT;
 	case -EINVAL:
 	case -ENAMETOOLONG:
@@ -407,17 +434,28 @@ static int status_of(int error)
 
 static int ship(struct options *options)
 {
+	static const char partly[] = "; the receiver has taken a part of some and does not say which, so that part "
+				     "arrives twice then";
 	struct fleet_result result;
 	int r;
 
 	catch_signals();
+	progress_begin_shown(&shown.progress, options->is_quiet);
+	options->ship.show = shown.progress.on ? show : NULL;
 	r = fleet_ship(options->files, options->n_files, &options->ship, &result);
+	progress_clear(&shown.progress);
 	if (!options->is_quiet && (r == 0 || r == -ECANCELED))
 		cli_say("probing: %" PRIu64 " samples sent in %" PRIu64 " shipments, %" PRIu64 " bytes%s\n",
 			result.n_samples, result.n_shipments, result.n_bytes,
 			r == 0 ? "" : "; stopped: the next ship continues from there");
 	if (r == -ECANCELED)
 		return 128 + SIGTERM;
+	if (r == 0 && result.n_refused > 0)
+		return cli_fail(EXIT_NO_OUTPUT,
+				"%" PRIu64
+				" samples were refused, and are still in the recording: when the receiver takes "
+				"them, send them with --retry-refused%s",
+				result.n_refused, result.n_partly > 0 ? partly : "");
 	return r < 0 ? cli_fail(status_of(r), "%s", result.error) : EXIT_OK;
 }
 
@@ -447,7 +485,7 @@ static int print_status(const struct options *options)
 	static const struct column list[] = {
 		{ "run", 16, 0, true },       { "recorded", 12, 2, false }, { "sent", 12, 2, false },
 		{ "shipments", 9, 2, false }, { "waiting", 7, 2, false },   { "dropped", 9, 2, false },
-		{ "recording", 0, 2, true },
+		{ "refused", 9, 2, false },   { "recording", 0, 2, true },
 	};
 	struct columns columns = { .list = list, .n = N_ELEMENTS(list), .out = stdout };
 	char error[FLEET_MAX_SENTENCE];
@@ -465,6 +503,7 @@ static int print_status(const struct options *options)
 		columns_printf(&columns, "%" PRIu64, status.n_done);
 		columns_printf(&columns, "%" PRIu64, status.n_open);
 		columns_printf(&columns, "%" PRIu64, status.n_dropped);
+		columns_printf(&columns, "%" PRIu64, status.n_refused);
 		columns_put(&columns, options->files[i]);
 		columns_end(&columns);
 	}

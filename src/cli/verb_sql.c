@@ -104,7 +104,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (options->rules.format == SQL_ARROW && isatty(STDOUT_FILENO))
-			argp_error(state, "arrow is no text: send the output to a file or a program");
+			argp_error(state, "arrow is a binary format: send the output to a file or a program");
 		tell_apart(options, state);
 		return 0;
 	default:

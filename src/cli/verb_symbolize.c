@@ -5,21 +5,20 @@
  * the recording is unchanged.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/util.h"
 #include "src/cli/cli.h"
-#include "src/cli/duration.h"
 #include "src/cli/format.h"
+#include "src/cli/progress.h"
 #include "src/cli/resymbolize_summary.h"
 #include "src/pipeline/pipeline.h"
 #include "src/store/store.h"
 
 enum { KEY_SYSROOT = 0x200, KEY_DEBUG_DIR, KEY_DEBUGINFOD, KEY_REDO, KEY_FORCE };
-enum { PROGRESS_NS = 100000000, MAX_SENTENCE = 512 };
+enum { MAX_SENTENCE = 512 };
 
 struct arguments {
 	const char *recording;
@@ -112,50 +111,22 @@ static const struct argp argp = {
 
 /* ---- Progress ---- */
 
-static volatile sig_atomic_t caught; /* the signal to end by; 0: none */
-
-static void catch (int number)
-{
-	caught = number;
-}
-
-static void catch_signals(void)
-{
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
-	const struct sigaction action = { .sa_handler = catch };
-	struct sigaction before;
-
-	for (size_t i = 0; i < N_ELEMENTS(signals); i++)
-		if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-			sigaction(signals[i], &action, NULL);
-}
-
-struct screen {
-	bool on; /* stderr is a terminal */
-	uint64_t next_ns, began_ns;
-	bool is_dirty;
-};
-
+/* The file in work, and what servers have sent. */
 static bool show(void *data, const struct resymbolize_progress *progress)
 {
-	struct screen *screen = data;
 	const char *slash = strrchr(progress->path, '/');
-	char name[48], size[16], left[DURATION_LEFT_BYTES];
-	uint64_t now = monotonic_ns();
+	char name[48], size[16], all[16], item[96];
+	size_t n;
 
-	if (!screen->on || now < screen->next_ns)
-		return !caught;
-	screen->next_ns = now + PROGRESS_NS;
-	screen->is_dirty = true;
 	format_printable_name(slash ? slash + 1 : progress->path, name, sizeof name);
-	duration_format_left(now - screen->began_ns, progress->n_done, progress->n_places, left);
-	fprintf(stderr, "\r%zu of %zu places%s  %s", progress->n_done, progress->n_places, left, name);
-	if (progress->downloaded > 0) {
+	n = (size_t)snprintf(item, sizeof item, "%s", name);
+	/* Before it knows the size, libdebuginfod counts its own waits. Source: elfutils 0.188, debuginfod-client.c. */
+	if (progress->to_download > 0) {
 		format_bytes((uint64_t)progress->downloaded, size);
-		cli_say("  %s downloaded", size);
+		format_bytes((uint64_t)progress->to_download, all);
+		snprintf(item + n, sizeof item - n, "  %s of %s downloaded", size, all);
 	}
-	fputs("\033[K", stderr);
-	return !caught;
+	return progress_show_item(data, "places", progress->n_done, progress->n_places, item);
 }
 
 /* ---- Resymbolize ---- */
@@ -175,17 +146,10 @@ static int fail(int error, const char *path)
 	return cli_fail(cli_status(error), "%s", sentence);
 }
 
-/* Die of the signal, as if it had not been caught. */
-static void end_by(int number)
-{
-	signal(number, SIG_DFL);
-	raise(number);
-}
-
-static int resymbolize_all(const struct arguments *arguments, struct store *store, const char *path)
+static int resymbolize_all(const struct arguments *arguments, struct store *store, const char *path,
+			   struct progress *progress)
 {
 	CLEANUP(resymbolize_result_done) struct resymbolize_result result;
-	struct screen screen = { .on = !arguments->quiet && isatty(STDERR_FILENO), .began_ns = monotonic_ns() };
 	const char *urls = getenv("DEBUGINFOD_URLS");
 	const struct resymbolize_options wanted = {
 		.sysroot = arguments->sysroot,
@@ -195,15 +159,14 @@ static int resymbolize_all(const struct arguments *arguments, struct store *stor
 		.redo = arguments->redo,
 		.force = arguments->force,
 		.keep_going = show,
-		.data = &screen,
+		.data = progress,
 	};
 	int r;
 
 	r = pipeline_resymbolize(store, &wanted, &result);
-	if (screen.is_dirty)
-		fputs("\r\033[K", stderr);
+	progress_clear(progress);
 	if (r >= 0)
-		r = store_settle(store);
+		r = store_checkpoint(store);
 	if (r < 0)
 		return fail(r, path);
 	if (!arguments->quiet)
@@ -215,6 +178,7 @@ static int run_symbolize(int argc, char **argv)
 {
 	CLEANUP(store_closep) struct store *store = NULL;
 	struct arguments arguments = { 0 };
+	struct progress progress;
 	const char *path;
 	int r, status;
 
@@ -222,14 +186,12 @@ static int run_symbolize(int argc, char **argv)
 	path = arguments.recording ? arguments.recording : cli_default_recording();
 	if (arguments.debuginfod)
 		setenv("DEBUGINFOD_URLS", arguments.debuginfod, 1);
-	catch_signals();
+	progress_begin(&progress, arguments.quiet);
 	r = store_open(path, &store);
-	status = r < 0 ? fail(r, path) : resymbolize_all(&arguments, store, path);
+	status = r < 0 ? fail(r, path) : resymbolize_all(&arguments, store, path, &progress);
 	free(arguments.debug_dirs);
 	store_close(TAKE(store));
-	if (caught && status != EXIT_OK)
-		end_by(caught);
-	return status;
+	return progress_end(&progress, status);
 }
 
 const struct verb verb_symbolize = {

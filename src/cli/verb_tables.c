@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/endpoint.h"
@@ -65,8 +66,6 @@ static const struct argp argp = {
 	       "probing tables 4242 'process.%'\n\nRow counts are shown if they are cheap. In probing sql, .schema "
 	       "TABLE describes the columns.\n",
 };
-
-DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 
 static void bind_text(sqlite3_stmt *insert, int n, const char *text)
 {
@@ -158,6 +157,10 @@ static int show(const struct endpoint *endpoint, const struct options *options)
 	int r;
 
 	r = list(endpoint->db, options->pattern, &tables);
+	if (r == -E2BIG)
+		return cli_fail(EXIT_BAD_DATA,
+				"the tables of %s cannot be listed: a view in it, or a name, is too large",
+				endpoint->title);
 	if (r < 0)
 		return cli_fail(r == -EINVAL ? EXIT_BAD_DATA : EXIT_FAILED, "the tables of %s cannot be listed: %s",
 				endpoint->title, r == -EINVAL ? sqlite3_errmsg(endpoint->db) : strerror(-r));

@@ -12,8 +12,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
 #include "src/cli/cli.h"
+#include "src/cli/pager.h"
+#include "src/cli/requests.h"
 #include "src/lanes/lanes.h"
 #include "src/sql/sql.h"
 #include "src/store/store.h"
@@ -25,7 +28,7 @@ enum {
 	OPTION_DEPTH,
 	OPTION_THREADS,
 	OPTION_REQUESTS,
-	MAX_SENTENCE = 512
+	MAX_SENTENCE = REQUEST_SENTENCE_BYTES
 };
 
 struct options {
@@ -104,15 +107,14 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "[FILE]",
-	.doc = "Print a recording (default: probing.db) as lanes over time, as JSON for scripts: stacks and states of threads, the holder of the "
-	       "GIL, steps, spans, modules of torch, GPU kernels, communication, and curves of metrics. Each column of a thread has the path "
-	       "that took most of its time. The page of 'probing serve' draws it; docs/serve.md describes the format.\v"
+	.doc = "Print a recording (default: probing.db) as lanes over time, as JSON for scripts. Lanes are stacks and "
+	       "states of threads, the holder of the GIL, steps, spans, and modules of torch. GPU kernels, "
+	       "communication and curves of metrics are lanes, too. Each column of a thread has the path that took most "
+	       "of its time. The page of 'probing serve' draws it; docs/serve.md describes the format.\v"
 	       "Examples:\n"
 	       "  probing timeline train.db > train.json\n"
 	       "  probing timeline train.db --since 10 --until 10.5 --pixels 500 --threads 4242\n",
 };
-
-DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 
 static int fail(int error, const char *path, char *sentence)
 {
@@ -175,8 +177,10 @@ static bool is_current(const char *path, const struct reading *reading)
 
 static int print(struct lanes *lanes, const struct lanes_query *query)
 {
-	int r = lanes_write(lanes, query, stdout);
+	int r;
 
+	pager_start();
+	r = lanes_write(lanes, query, stdout);
 	if (r == 0 && fflush(stdout) != 0)
 		r = -errno;
 	return r < 0 ? cli_fail_write("-", r) : EXIT_OK;
@@ -184,45 +188,36 @@ static int print(struct lanes *lanes, const struct lanes_query *query)
 
 /* ---- Requests ---- */
 
-static int answer(const char *path, struct reading *reading, const char *line)
+struct requested {
+	const char *path;
+	struct reading reading;
+};
+
+static int answer(void *data, const char *line, FILE *out, char *sentence)
 {
-	CLEANUP(freep) char *body = NULL;
-	char sentence[MAX_SENTENCE];
+	struct requested *requested = data;
 	struct lanes_query query;
-	int status = EXIT_OK;
-	size_t n = 0;
-	FILE *out;
+	int status;
 
 	if (lanes_query_parse(line, &query, sentence) < 0)
-		status = EXIT_USAGE;
-	else if (!is_current(path, reading))
-		status = read_recording(path, reading, sentence);
-	if (status == EXIT_OK) {
-		out = open_memstream(&body, &n);
-		if (!out || lanes_write(reading->lanes, &query, out) < 0 || fclose(out) != 0) {
-			snprintf(sentence, sizeof sentence, "not enough memory");
-			status = EXIT_FAILED;
-		}
+		return EXIT_USAGE;
+	if (!is_current(requested->path, &requested->reading)) {
+		status = read_recording(requested->path, &requested->reading, sentence);
+		if (status != EXIT_OK)
+			return status;
 	}
-	if (status != EXIT_OK)
-		printf("bad %d %.*s\n", status, (int)strcspn(sentence, "\n"), sentence); /* a path may have line ends */
-	else
-		printf("ok %zu\n", n);
-	if (status == EXIT_OK)
-		fwrite(body, 1, n, stdout);
-	return fflush(stdout) == 0 ? EXIT_OK : cli_fail_write("-", -errno);
+	if (lanes_write(requested->reading.lanes, &query, out) == 0)
+		return EXIT_OK;
+	snprintf(sentence, MAX_SENTENCE, "not enough memory");
+	return EXIT_FAILED;
 }
 
 static int answer_requests(const char *path)
 {
-	CLEANUP(reading_done) struct reading reading = { 0 };
-	char line[LANES_QUERY_BYTES + 2];
-	int status = EXIT_OK;
+	struct requested requested = { .path = path };
+	int status = requests_serve(LANES_QUERY_BYTES + 1, answer, &requested);
 
-	while (status == EXIT_OK && fgets(line, sizeof line, stdin)) {
-		line[strcspn(line, "\n")] = '\0';
-		status = answer(path, &reading, line);
-	}
+	reading_done(&requested.reading);
 	return status;
 }
 
@@ -246,5 +241,6 @@ const struct verb verb_timeline = {
 	.name = "timeline",
 	.summary = "print threads, waits, steps and metrics over time, as JSON",
 	.argp = &argp,
+	.pages = true,
 	.run = run_timeline,
 };

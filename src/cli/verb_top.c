@@ -17,8 +17,7 @@
 #include "src/cli/agent_use.h"
 #include "src/cli/cli.h"
 #include "src/cli/target_errors.h"
-#include "src/cli/top_fleet.h"
-#include "src/cli/top_run.h"
+#include "src/cli/top/top.h"
 #include "src/target/target.h"
 
 enum { DEFAULT_HZ = 99, DEFAULT_ROWS = 20, DEFAULT_WINDOW_S = 5 };
@@ -78,7 +77,7 @@ static int check_terminal(const struct top_arguments *arguments)
 	if (arguments->batch)
 		return EXIT_OK;
 	if (!isatty(STDOUT_FILENO))
-		return cli_fail(EXIT_USAGE, "standard output is no terminal to draw on: %s", use_instead);
+		return cli_fail(EXIT_USAGE, "standard output is not a terminal: %s", use_instead);
 	if (!kind || !kind[0] || strcmp(kind, "dumb") == 0)
 		return cli_fail(EXIT_USAGE, "the terminal type \"%s\" (TERM) does not support full-screen output: %s",
 				kind ? kind : "", use_instead);
@@ -147,7 +146,10 @@ static int attach(struct top_session *session)
 	r = pipeline_attach(session->pipeline, arguments->pid, python, sizeof python, &python_error);
 	for (size_t i = 0; (r >= 0 || r == -ESRCH) && i < targets.n; i++)
 		r = MIN(pipeline_join(session->pipeline, targets.pids[i]), 0);
-	return r < 0 && r != -ESRCH ? target_fail_capture(r, arguments->pid) : EXIT_OK;
+	if (r < 0 && r != -ESRCH)
+		return target_fail_capture(r, arguments->pid);
+	r = capture_begin(session->capture); /* now that the maps of all processes have been read */
+	return r < 0 ? cli_fail(EXIT_FAILED, "not enough memory") : EXIT_OK;
 }
 
 /* The screen and the keys use the terminal, so the command gets other streams. */

@@ -12,12 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/endpoint.h"
 #include "src/cli/fleet_source.h"
 #include "src/cli/live_recording.h"
-#include "src/cli/view_filter.h"
+#include "src/cli/progress.h"
 
 enum { MAX_ID = 1 << 22, DEFAULT_LIVE_S = 5 }; /* proc_sys_kernel(5), pid_max */
 
@@ -247,9 +248,6 @@ static bool is_part(const struct view *view)
 	       view->focus.n > 0 || view->modules.n > 0 || view->ignore.n > 0 || view->gil || is_of_samples(view);
 }
 
-DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
-DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
-
 static double read_start(sqlite3 *db)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;
@@ -300,16 +298,26 @@ static int fail_load(sqlite3 *db, const char *path, const struct view *view, int
 	return cli_fail(cli_status(error), "%s", sentence);
 }
 
+static void show(void *data, uint64_t n_done, uint64_t n_all)
+{
+	progress_show(data, "samples", n_done, n_all);
+}
+
 static int load(sqlite3 *db, const char *path, const struct view *view, struct profile **ret)
 {
 	struct profile_filter filter = filter_of(view, db);
+	struct progress progress;
 	int r;
 
 	if (is_of_samples(view) && !profile_has_samples(db))
 		return cli_fail(EXIT_BAD_DATA,
 				"%s has no single samples, which --since, --until, --where, steps and spans need",
 				path);
+	progress_begin_shown(&progress, view->quiet || cli_is_quiet());
+	filter.show = show;
+	filter.show_data = &progress;
 	r = profile_load_view(db, &filter, ret);
+	progress_clear(&progress);
 	return r < 0 ? fail_load(db, path, view, r) : EXIT_OK;
 }
 

@@ -13,11 +13,31 @@
 
 #include "base/glob_list.h"
 #include "src/cli/cli.h"
-#include "src/cli/view_time.h"
 #include "src/export/export.h"
 #include "src/profile/profile.h"
 #include "src/report/report.h"
 #include "src/store/store.h"
+
+/* ---- view_time.c ---- */
+
+/* All zero: none was given. */
+struct view_time {
+	enum { VIEW_TIME_NONE, VIEW_TIME_OFFSET, VIEW_TIME_MOMENT, VIEW_TIME_OF_DAY } type;
+	const char *text; /* as it was given; borrowed */
+	double seconds;   /* since the recording's start, since 1970, since midnight */
+};
+
+/*
+ * view_time_parse - "12.5", "90s", "2m", "1h", since the start; "14:05", "14:05:30.5" of the day when the recording
+ * began, "2026-03-01 14:05", with T for the space, both local time unless a Z follows the date's; a number from
+ * 10^9 on means seconds since 1970. Errors: -EINVAL any other text.
+ */
+int view_time_parse(const char *text, struct view_time *ret);
+
+/* view_time_resolve - in seconds since 1970. @started: when the recording began, likewise. */
+double view_time_resolve(const struct view_time *time, double started);
+
+/* ---- view.c, view_title.c ---- */
 
 /* All zero: everything. Ended with view_done(). */
 struct view {
@@ -52,6 +72,7 @@ struct view {
 	bool partial;            /* show the others if a server does not answer */
 	bool with_lines;         /* load lines, too: set before opening */
 	bool with_samples;       /* load single samples, too, if there are any: set before opening */
+	bool quiet;              /* no line of progress: set before opening */
 };
 
 enum {
@@ -182,5 +203,28 @@ int view_fail_export(const char *path, const struct exporter *exporter, int erro
 
 /* view_held - how much of a recording's time held the GIL. False: only a part of it is shown, or it is unknown. */
 bool view_held(const struct view *view, sqlite3 *db, struct held_time *ret);
+
+/* ---- view_by.c: --by ---- */
+
+enum { KEY_VIEW_BY = 0xd00 };
+
+#define VIEW_BY_ROW                                                                                                         \
+	{                                                                                                                   \
+		"by", KEY_VIEW_BY, "WHAT", 0,                                                                               \
+			"Group stacks by what the program did: step, span, phase, or, of torch, module, stage (forward or " \
+			"backward), or torch: both; or by rank of the distributed job",                                     \
+			0                                                                                                   \
+	}
+
+/* view_by_parse - the option. An unknown word ends the process (argp_error). */
+void view_by_parse(struct argp_state *state, const char *argument, struct view *view);
+
+/* view_by_check - 0, or prints that the format cannot group stacks and returns an exit status. */
+int view_by_check(const struct view *view, const struct exporter *exporter);
+
+/* ---- view_filter.c: a profile in memory is filtered, for view.c ---- */
+
+/* view_filter - drop totals and samples outside the view. The tree remains unchanged. -ENOMEM. */
+int view_filter(struct profile *profile, const struct view *view);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* view_by.c - see view_by.h. */
-#include "src/cli/view_by.h"
+/* view_by.c - see view.h. */
+#include "src/cli/view.h"
 
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * view_filter.c - see view_filter.h.
+ * view_filter.c - see view.h.
  *
  * A recording's stacks are one tree, so whether a stack contains a function is computed once for
  * each of its nodes, callers first.
  */
-#include "src/cli/view_filter.h"
+#include "src/cli/view.h"
 
 #include <errno.h>
 #include <string.h>

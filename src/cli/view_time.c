@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* view_time.c - see view_time.h. */
-#include "src/cli/view_time.h"
+/* view_time.c - see view.h. */
+#include "src/cli/view.h"
 
 #include <errno.h>
 #include <math.h>

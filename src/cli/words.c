@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* words.c - see words.h. */
-#include "src/cli/words.h"
+/* words.c - see described.h. */
+#include "src/cli/described.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,16 +11,15 @@
 #include <unistd.h>
 
 #include "base/proc.h"
+#include "base/sqlite_cleanup.h"
 #include "base/text.h"
 #include "base/util.h"
 #include "src/capture/capture.h"
 #include "src/catalogue/catalogue.h"
 #include "src/cli/cli.h"
-#include "src/cli/cluster.h"
+#include "src/cli/cluster/cluster.h"
 #include "src/export/export.h"
 #include "src/store/store.h"
-
-DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 
 enum { MAX_COMMAND = 200, MAX_FUNCTIONS = 2000 };
 
@@ -39,6 +38,13 @@ static int put_verbs(FILE *out)
 	for (size_t i = 0; verbs[i]; i++)
 		put(out, verbs[i]->name, verbs[i]->summary);
 	return 0;
+}
+
+/* All that "probing help" explains. */
+static int put_topics(FILE *out)
+{
+	put(out, "filters", "the options that choose samples");
+	return put_verbs(out);
 }
 
 static int put_cluster_verbs(FILE *out)
@@ -165,6 +171,14 @@ static int put_functions(FILE *out)
 	return 0;
 }
 
+/* Arguments of probing tables. */
+static int put_pids_and_tables(FILE *out)
+{
+	int r = put_tables(out);
+
+	return r < 0 ? r : put_pids(out);
+}
+
 static const struct {
 	const char *kind;
 	int (*put)(FILE *out);
@@ -173,6 +187,7 @@ static const struct {
 	{ "names", put_names },     { "events", put_events },
 	{ "formats", put_formats }, { "functions", put_functions },
 	{ "tables", put_tables },   { "cluster-verbs", put_cluster_verbs },
+	{ "topics", put_topics },   { "pids-tables", put_pids_and_tables },
 };
 
 int words_put(const char *kind, FILE *out)
@@ -198,6 +213,8 @@ static const struct {
 	const char *part, *kind;
 } of_arguments[] = {
 	{ "CLUSTER-VERB", "cluster-verbs" },
+	{ "VERB|filters", "topics" },
+	{ "PID] [PATTERN]", "pids-tables" },
 	{ "PID", "pids" },
 	{ "COMMAND", "commands" },
 	{ "CMD", "commands" },

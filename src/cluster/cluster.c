@@ -8,6 +8,20 @@
 #include "src/cluster/private.h"
 #include "src/cluster/cluster.h"
 
+const struct rank_usage rank_usage_unknown = { .seconds = 0,
+					       .cpu_s = -1,
+					       .queued_s = -1,
+					       .throttled_s = -1,
+					       .stolen_s = -1,
+					       .limit_cpus = -1,
+					       .memory_mb = -1,
+					       .comm_s = -1,
+					       .step_ms = -1,
+					       .forward_ms = -1,
+					       .backward_ms = -1,
+					       .comm_ms = -1,
+					       .data_ms = -1 };
+
 static void thread_done(struct cluster_thread *thread)
 {
 	free(thread->name);
@@ -28,6 +42,7 @@ static void rank_done(struct cluster_rank *rank)
 	free(rank->note);
 	free(rank->data);
 	cluster_collectives_done(rank);
+	cluster_history_done(rank);
 }
 
 static void host_done(struct cluster_host *host)
@@ -107,7 +122,7 @@ int cluster_add_rank(struct cluster *cluster, size_t host, pid_t pid, const stru
 	if (r < 0)
 		return r;
 	rank = &cluster->ranks[cluster->n_ranks++];
-	*rank = (struct cluster_rank){ .host = host, .pid = pid, .identity = *identity };
+	*rank = (struct cluster_rank){ .host = host, .pid = pid, .identity = *identity, .usage = rank_usage_unknown };
 	*ret = rank;
 	return 0;
 }

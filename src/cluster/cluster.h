@@ -31,6 +31,7 @@ enum {
 	CLUSTER_MAX_TABLES = 64,       /* of a rank */
 	CLUSTER_MAX_COLUMNS = 256,     /* of a table */
 	CLUSTER_MAX_GROUPS = 256,      /* process groups of a rank */
+	CLUSTER_MAX_STEPS = 2000,      /* of a rank's history: the last ones */
 	CLUSTER_MAX_TEXT = 4096,       /* bytes of any text of a document; longer ones are cut */
 };
 
@@ -62,7 +63,28 @@ struct rank_usage {
 	double queued_s;    /* they were ready, and waited for a processor */
 	double throttled_s; /* its control group had used up its quota */
 	double stolen_s;    /* of the machine: its hypervisor ran others instead */
-	double step_ms;     /* mean of its last steps */
+	double limit_cpus;  /* quota of its control group */
+	double memory_mb;   /* resident, at the end */
+	double comm_s;      /* in operations of torch.distributed; several at once count once, those of GPUs each */
+	double step_ms;     /* mean of its last steps; so are all that follow, of a step */
+	double forward_ms, backward_ms, comm_ms, data_ms;
+};
+extern const struct rank_usage rank_usage_unknown; /* of no time, and nothing is known */
+
+/* What the times of a rank's steps are. */
+enum history_kind {
+	HISTORY_STEP,    /* from step to step: where ranks wait for each other, all have the same */
+	HISTORY_OUTSIDE, /* the same without communication */
+	HISTORY_PASSES,  /* forward, backward and waits for data */
+	N_HISTORY_KINDS,
+};
+
+/* The last steps of a rank, the oldest first: numbers grow. */
+struct rank_history {
+	enum history_kind kind;
+	int64_t *steps;
+	double *ms;
+	size_t n, allocated; /* allocated: of both arrays */
 };
 
 /* The last collective that a rank has called in a process group of torch.distributed. Strings are owned. */
@@ -80,6 +102,7 @@ struct cluster_rank {
 	char *problem; /* a sentence; NULL: it was read */
 	char *command, *python;
 	struct rank_usage usage;
+	struct rank_history history;
 	char *note;          /* why some of its tables are missing or incomplete; NULL: none is */
 	char *data;          /* of cluster_write(): an answer of `probing cluster rows`, as it came; NULL: none */
 	uint64_t started_ns; /* CLOCK_REALTIME, when it was read; 0: unknown */
@@ -178,6 +201,14 @@ extern const char cluster_collectives_sql[];
 int cluster_read_collectives(struct cluster_rank *rank, const char *text, size_t n_bytes);
 
 /*
+ * cluster_read_steps - take the times of a rank's steps from what `probing cluster rows --each` prints for the statements
+ * of cluster_steps_sql. A table that a rank does not have leaves its times unknown. Errors: -EBADMSG, -ENOMEM.
+ */
+enum { STEPS_OF_PROGRAM, STEPS_OF_PASSES, STEPS_OF_COMM, N_STEPS_SQL };
+extern const char *const cluster_steps_sql[N_STEPS_SQL];
+int cluster_read_steps(struct cluster_rank *rank, const char *text, size_t n_bytes);
+
+/*
  * cluster_read_rows - put the rows of a rank into tables of cluster->db, from what `probing cluster rows` prints. Each table
  * has the columns host, rank and local_rank in front; its own columns of these names, or rowid, get a "_". Rows come by rank.
  * Errors: -EBADMSG, -E2BIG, -ENOMEM, -EINVAL SQLite refuses.
@@ -185,8 +216,9 @@ int cluster_read_collectives(struct cluster_rank *rank, const char *text, size_t
 int cluster_read_rows(struct cluster *cluster, struct cluster_rank *rank, const char *text, size_t n_bytes);
 
 /*
- * cluster_add_nodes - make the table cluster.nodes in cluster->db, of all ranks, the missing ones (the first
- * CLUSTER_MAX_RANKS of all jobs together) and hosts that did not answer. -ENOMEM, -EINVAL SQLite refuses.
+ * cluster_add_nodes - make the table cluster.nodes in cluster->db. It has all ranks, the missing ones (the
+ * first CLUSTER_MAX_RANKS of all jobs together) and hosts that did not answer. -ENOMEM, -EINVAL SQLite
+ * refuses.
  */
 int cluster_add_nodes(const struct cluster *cluster, bool expects_all);
 
@@ -348,15 +380,24 @@ int cluster_print(const struct cluster *cluster, const struct tree_options *opti
 int cluster_put_collectives(const struct cluster *cluster, const char *job, FILE *out);
 
 /*
- * cluster_report - compare the ranks of each job by their usage and by the places they are in: who differs, by how much,
- * and in what. The places are those of their threads, which are repeated looks at the main thread, or of their samples
- * (cluster_add_looks()). 0, -ENOMEM, -EIO.
+ * cluster_report - compare the ranks of each job by their usage, by the times of their steps and by the places they are in:
+ * who differs, by how much, since when, and in what. The places are those of their threads, which are repeated looks at the
+ * main thread, or of their samples (cluster_add_looks()). cluster_report_json() writes the same for programs.
+ * @max_paths: of stacks in which a rank differs, each. 0, -ENOMEM, -EIO.
  */
-int cluster_report(const struct cluster *cluster, FILE *out);
+int cluster_report(const struct cluster *cluster, unsigned max_paths, FILE *out);
+int cluster_report_json(const struct cluster *cluster, unsigned max_paths, FILE *out);
 
 /*
- * report_fisher - how probable it is that of n and of m looks, k and l or a more uneven number met a place, if both sides are
- * there equally often: Fisher's exact test, two-sided.
+ * cluster_report_picture - the stacks of a rank against those of the others of its job, as a flame graph of differences.
+ * @rank: number; negative: the rank that differs most, of the first job.
+ * Errors: -ENOENT there is no such rank with samples, or no other one; -ENOMEM; -EIO.
+ */
+int cluster_report_picture(const struct cluster *cluster, int64_t rank, bool is_html, FILE *out);
+
+/*
+ * report_fisher - how probable it is that of n and of m looks, k and l or a more uneven number met a place. Both sides
+ * are assumed to be there equally often: Fisher's exact test, two-sided.
  */
 double report_fisher(unsigned k, unsigned n, unsigned l, unsigned m);
 

@@ -3,10 +3,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
 #include "src/cluster/private.h"
-
-DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 static const char make[] =
 	"CREATE TABLE cluster.nodes(host TEXT, addr TEXT, rank INTEGER, local_rank INTEGER, world_size "

@@ -202,7 +202,7 @@ static int put_classes(const struct page *page)
 	int r = 0;
 
 	fprintf(page->out, "\n%zu %s of equal stacks%s:\n", n, n == 1 ? "class" : "classes",
-		n > 1 ? ", the odd ones first" : "");
+		n > 1 ? ", outliers first" : "");
 	for (uint32_t i = 0; r >= 0 && i < n; i++)
 		if (is_shown(page, i))
 			r = put_class(page, i);

@@ -20,4 +20,13 @@ struct json;
 void cluster_collectives_write(struct json *json, const struct cluster_rank *rank);
 void cluster_collectives_done(struct cluster_rank *rank);
 
+/* write.c: the member "usage" of a rank; nothing if none was measured. */
+void cluster_usage_write(struct json *json, const struct rank_usage *usage);
+
+/* steps.c */
+void cluster_history_write(struct json *json, const struct cluster_rank *rank);
+void cluster_history_done(struct cluster_rank *rank);
+/* "step", "outside communication", "passes". */
+const char *history_kind_name(enum history_kind kind);
+
 #endif

@@ -200,7 +200,14 @@ static struct rank_usage read_usage(const json_t *from)
 		.queued_s = usage_of(from, "queued_s"),
 		.throttled_s = usage_of(from, "throttled_s"),
 		.stolen_s = usage_of(from, "stolen_s"),
+		.limit_cpus = usage_of(from, "limit_cpus"),
+		.memory_mb = usage_of(from, "memory_mb"),
+		.comm_s = usage_of(from, "comm_s"),
 		.step_ms = usage_of(from, "step_ms"),
+		.forward_ms = usage_of(from, "forward_ms"),
+		.backward_ms = usage_of(from, "backward_ms"),
+		.comm_ms = usage_of(from, "comm_ms"),
+		.data_ms = usage_of(from, "data_ms"),
 	};
 }
 
@@ -236,6 +243,8 @@ static int read_rank(struct cluster *cluster, size_t host, const json_t *from)
 		r = read_threads(cluster, rank, from);
 	if (r >= 0)
 		r = cluster_collectives_read(rank, from);
+	if (r >= 0)
+		r = cluster_history_read(rank, from);
 	return r < 0 ? r : cluster_rows_read(cluster, rank, json_object_get(from, "data"));
 }
 

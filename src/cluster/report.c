@@ -7,90 +7,56 @@
  * median of the ranks' shares, and Fisher's exact test of its looks and those of all others, corrected for the number of
  * tests (Bonferroni), excludes chance. The median alone would not know how many looks there were; the test alone would also
  * blame ranks that the odd one makes look odd.
+ * Since when a rank is slow is in history.c, its stacks against those of the others in report_stacks.c.
  * Source: Iglewicz and Hoaglin, How to Detect and Handle Outliers (1993), for the limit of 3.5.
  */
+#include "src/cluster/report.h"
+
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "base/util.h"
 #include "src/cluster/private.h"
-#include "src/columns/columns.h"
 
-#define TOO_FAR 3.5 /* deviations */
-#define NORMAL 0.6745
 #define MIN_SHARE 0.10 /* of the median: smaller differences are named by nobody */
-#define MIN_RANKS 3
-#define SURE 0.01
+#define NORMAL 0.6745  /* the median absolute deviation of a normal distribution */
 #define MIN_CHANGE 0.2 /* of the looks */
 
-/*
- * Samples of hours follow each other, and are alike: as evidence they are no more than MAX_LOOKS looks, in the same shares.
- */
-enum { MAX_PLACES = 3, MAX_LOOKS = 10000 };
+enum { MAX_STACKS_OF = 16 }; /* ranks whose stacks are compared; each takes time for all ranks */
 
-enum { N_MEASURES = 5 };
+/* ---- Numbers ---- */
 
-struct spread {
-	double median, deviation;
-	size_t n;
-};
-
-/* How many looks of a rank met a place. */
-struct place_count {
-	uint32_t place;
-	unsigned n;
-};
-
-/* The ranks of one job. */
-struct job {
-	const struct cluster *cluster;
-	size_t first, n;
-	double *sorted; /* scratch, n */
-	struct spread spreads[N_MEASURES];
-	struct place_count *counts; /* each place of a rank once; those of rank i begin at starts[i] */
-	size_t n_counts, counts_allocated;
-	size_t *starts;     /* n + 1 */
-	unsigned *n_looks;  /* by rank */
-	uint64_t n_samples; /* of all ranks, as they came */
-	unsigned n_all;     /* looks of all ranks */
-	uint32_t n_places;
-	struct interner names;
-	unsigned *all;   /* by place: looks of all ranks */
-	double *typical; /* by place: the median of the ranks' shares */
-	unsigned *here;  /* scratch, by place */
-};
-
-/* A number that ranks are compared by. */
-struct measure {
-	const char *name;
-	double (*of)(const struct rank_usage *usage); /* negative: unknown */
-	const char *unit;
-	double factor; /* to that unit */
-	double floor;  /* a deviation is at least so much: what chance and clock ticks make */
-};
+/* Of the time that was measured. */
+static double per_second(const struct rank_usage *usage, double seconds)
+{
+	return seconds < 0 ? -1 : seconds / usage->seconds;
+}
 
 static double cpu_of(const struct rank_usage *usage)
 {
-	return usage->cpu_s < 0 ? -1 : usage->cpu_s / usage->seconds;
+	return per_second(usage, usage->cpu_s);
 }
 
 static double queued_of(const struct rank_usage *usage)
 {
-	return usage->queued_s < 0 ? -1 : usage->queued_s / usage->seconds;
+	return per_second(usage, usage->queued_s);
 }
 
 static double throttled_of(const struct rank_usage *usage)
 {
-	return usage->throttled_s < 0 ? -1 : usage->throttled_s / usage->seconds;
+	return per_second(usage, usage->throttled_s);
 }
 
 static double stolen_of(const struct rank_usage *usage)
 {
-	return usage->stolen_s < 0 ? -1 : usage->stolen_s / usage->seconds;
+	return per_second(usage, usage->stolen_s);
+}
+
+static double memory_of(const struct rank_usage *usage)
+{
+	return usage->memory_mb;
 }
 
 static double step_of(const struct rank_usage *usage)
@@ -98,17 +64,53 @@ static double step_of(const struct rank_usage *usage)
 	return usage->step_ms;
 }
 
-static const struct measure measures[N_MEASURES] = {
-	{ "CPU", cpu_of, "CPUs", 1, 0.02 },
-	{ "waits for a processor", queued_of, "%", 100, 0.02 },
-	{ "throttled by its control group", throttled_of, "%", 100, 0.01 },
-	{ "machine's processors taken by the hypervisor", stolen_of, "CPUs", 1, 0.02 },
-	{ "step", step_of, "ms", 1, 0.05 },
+static double forward_of(const struct rank_usage *usage)
+{
+	return usage->forward_ms;
+}
+
+static double backward_of(const struct rank_usage *usage)
+{
+	return usage->backward_ms;
+}
+
+static double comm_of(const struct rank_usage *usage)
+{
+	return usage->comm_ms;
+}
+
+/* Where it is not known by step. */
+static double comm_share_of(const struct rank_usage *usage)
+{
+	return usage->comm_ms >= 0 ? -1 : per_second(usage, usage->comm_s);
+}
+
+static double data_of(const struct rank_usage *usage)
+{
+	return usage->data_ms;
+}
+
+const struct measure report_measures[N_MEASURES] = {
+	[MEASURE_CPU] = { "CPU", "cpus", "CPUS", "", 6, cpu_of, "CPUs", 1, 0.02 },
+	[MEASURE_QUEUED] = { "waits for a processor", "queued", "IN QUEUE", " %", 9, queued_of, "%", 100, 0.02 },
+	[MEASURE_THROTTLED] = { "throttled by its control group", "throttled", "THROTTLED", " %", 9, throttled_of, "%",
+				100, 0.01 },
+	[MEASURE_STOLEN] = { "machine's processors taken by the hypervisor", "stolen", "STEAL", "", 6, stolen_of,
+			     "CPUs", 1, 0.02 },
+	[MEASURE_MEMORY] = { "memory", "memory", "MEMORY", " MB", 11, memory_of, "MB", 1, 16 },
+	[MEASURE_STEP] = { "step", "step", "STEP", " ms", 11, step_of, "ms", 1, 0.05 },
+	[MEASURE_FORWARD] = { "forward passes of a step", "forward", "FORWARD", " ms", 10, forward_of, "ms", 1, 0.05 },
+	[MEASURE_BACKWARD] = { "backward passes of a step", "backward", "BACKWARD", " ms", 10, backward_of, "ms", 1,
+			       0.05 },
+	[MEASURE_COMM] = { "communication of a step", "communication", "COMM", " ms", 10, comm_of, "ms", 1, 0.05 },
+	[MEASURE_COMM_SHARE] = { "communication", "communication_share", "COMM", " %", 8, comm_share_of, "%", 100,
+				 0.02 },
+	[MEASURE_DATA] = { "waits for data in a step", "data", "DATA", " ms", 10, data_of, "ms", 1, 0.05 },
 };
 
-static const struct cluster_rank *rank_of(const struct job *job, size_t i)
+double report_value(const struct cluster_rank *rank, enum measure_kind kind)
 {
-	return &job->cluster->ranks[job->first + i];
+	return rank->usage.seconds > 0 ? report_measures[kind].of(&rank->usage) : -1;
 }
 
 static int compare_numbers(const void *a, const void *b)
@@ -124,46 +126,81 @@ static double middle(const double *sorted, size_t n)
 	return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
 }
 
-/* ---- Numbers ---- */
-
-static struct spread spread_of(const struct job *job, const struct measure *measure)
+void report_sort(double *values, size_t n)
 {
-	struct spread spread = { 0 };
+	qsort(values, n, sizeof *values, compare_numbers);
+}
 
-	for (size_t i = 0; i < job->n; i++) {
-		const struct rank_usage *usage = &rank_of(job, i)->usage;
-		double value = usage->seconds > 0 ? measure->of(usage) : -1;
+struct spread report_spread(double *values, size_t n, double floor)
+{
+	struct spread spread = { .n = n };
 
-		if (value >= 0)
-			job->sorted[spread.n++] = value;
-	}
-	if (spread.n == 0)
+	if (n == 0)
 		return spread;
-	qsort(job->sorted, spread.n, sizeof *job->sorted, compare_numbers);
-	spread.median = middle(job->sorted, spread.n);
-	for (size_t i = 0; i < spread.n; i++)
-		job->sorted[i] = fabs(job->sorted[i] - spread.median);
-	qsort(job->sorted, spread.n, sizeof *job->sorted, compare_numbers);
-	spread.deviation = MAX(middle(job->sorted, spread.n) / NORMAL, measure->floor);
+	report_sort(values, n);
+	spread.median = middle(values, n);
+	for (size_t i = 0; i < n; i++)
+		values[i] = fabs(values[i] - spread.median);
+	report_sort(values, n);
+	spread.deviation = MAX(middle(values, n) / NORMAL, floor);
 	return spread;
 }
 
-/* Returns whether the rank is far from the others. @k: the measure. */
-static bool put_number(const struct job *job, const struct cluster_rank *rank, size_t k, FILE *out)
+static struct spread spread_of(const struct job *job, enum measure_kind kind)
 {
-	const struct measure *measure = &measures[k];
-	const struct spread *spread = &job->spreads[k];
-	double value = rank->usage.seconds > 0 ? measure->of(&rank->usage) : -1, distance;
+	size_t n = 0;
 
-	if (value < 0 || spread->n < MIN_RANKS)
-		return false;
-	distance = (value - spread->median) / spread->deviation;
-	if (fabs(distance) < TOO_FAR || fabs(value - spread->median) < MIN_SHARE * spread->median)
-		return false;
-	if (out)
-		fprintf(out, "  %s: %.2f %s; the median of all is %.2f (%+.1f deviations)\n", measure->name,
-			value * measure->factor, measure->unit, spread->median * measure->factor, distance);
-	return true;
+	for (size_t i = 0; i < job->n; i++) {
+		double value = report_value(job_rank(job, i), kind);
+
+		if (value >= 0)
+			job->sorted[n++] = value;
+	}
+	return report_spread(job->sorted, n, report_measures[kind].floor);
+}
+
+static void find_numbers(const struct job *job, size_t i)
+{
+	struct rank_findings *findings = &job->findings[i];
+
+	for (enum measure_kind kind = 0; kind < N_MEASURES; kind++) {
+		const struct spread *spread = &job->spreads[kind];
+		double value = report_value(job_rank(job, i), kind);
+
+		if (value < 0 || spread->n < REPORT_MIN_RANKS)
+			continue;
+		findings->distances[kind] = (value - spread->median) / spread->deviation;
+		findings->is_far[kind] = fabs(findings->distances[kind]) >= REPORT_TOO_FAR &&
+					 fabs(value - spread->median) >= MIN_SHARE * spread->median;
+		findings->is_odd |= findings->is_far[kind];
+	}
+}
+
+/* ---- Causes ---- */
+
+const char *report_cause(const struct job *job, size_t i, char *to, size_t n_bytes)
+{
+	const struct rank_findings *findings = &job->findings[i];
+	const struct rank_usage *usage = &job_rank(job, i)->usage;
+	bool is_more[N_MEASURES];
+
+	for (enum measure_kind kind = 0; kind < N_MEASURES; kind++)
+		is_more[kind] = findings->is_far[kind] && findings->distances[kind] > 0;
+	if (is_more[MEASURE_THROTTLED] && usage->limit_cpus >= 0)
+		snprintf(
+			to, n_bytes,
+			"the quota of its control group, %.2f CPUs (cpu.max), is used up: raise it, or use fewer threads",
+			usage->limit_cpus);
+	else if (is_more[MEASURE_THROTTLED])
+		snprintf(to, n_bytes,
+			 "the quota of its control group (cpu.max) is used up: raise it, or use fewer threads");
+	else if (is_more[MEASURE_STOLEN])
+		snprintf(to, n_bytes, "the hypervisor gives processors of its machine to others");
+	else if (is_more[MEASURE_QUEUED])
+		snprintf(to, n_bytes, "it waits for processors that other threads use: see probing top on its machine");
+	else
+		return NULL;
+	return to;
 }
 
 /* ---- Places ---- */
@@ -291,7 +328,7 @@ static size_t count_threads(const struct job *job)
 	size_t n = 0;
 
 	for (size_t i = 0; i < job->n; i++)
-		n += rank_of(job, i)->n_threads;
+		n += job_rank(job, i)->n_threads;
 	return n;
 }
 
@@ -304,8 +341,8 @@ static int name_places(struct job *job, uint32_t *of_stacks, uint32_t *of_thread
 	for (size_t i = 0; r == 0 && i < cluster->n_stacks; i++)
 		r = add_place(job, cluster->stacks[i].frames, cluster->stacks[i].n_frames, &of_stacks[i]);
 	for (size_t i = 0; r == 0 && i < job->n; i++)
-		for (size_t k = 0; r == 0 && k < rank_of(job, i)->n_threads; k++) {
-			const struct cluster_thread *thread = &rank_of(job, i)->threads[k];
+		for (size_t k = 0; r == 0 && k < job_rank(job, i)->n_threads; k++) {
+			const struct cluster_thread *thread = &job_rank(job, i)->threads[k];
 
 			r = add_place(job, thread->frames, thread->n_frames, of_threads++);
 		}
@@ -316,7 +353,7 @@ static int name_places(struct job *job, uint32_t *of_stacks, uint32_t *of_thread
 /* A place of the rank as looks, if it was not put yet. @sums: of its samples by place. */
 static int put_count(struct job *job, size_t i, uint32_t place, uint64_t *sums, uint64_t n_samples)
 {
-	double share = n_samples > MAX_LOOKS ? (double)MAX_LOOKS / (double)n_samples : 1;
+	double share = n_samples > REPORT_MAX_LOOKS ? (double)REPORT_MAX_LOOKS / (double)n_samples : 1;
 	unsigned n = (unsigned)MAX(lround((double)sums[place] * share), 1);
 	int r;
 
@@ -336,7 +373,7 @@ static int put_count(struct job *job, size_t i, uint32_t place, uint64_t *sums, 
 /* @sums: by place, all 0 before and afterwards. @of_threads: of this rank. */
 static int count_rank(struct job *job, size_t i, const uint32_t *of_stacks, const uint32_t *of_threads, uint64_t *sums)
 {
-	const struct cluster_rank *rank = rank_of(job, i);
+	const struct cluster_rank *rank = job_rank(job, i);
 	uint64_t n_samples = rank->n_threads;
 	int r = 0;
 
@@ -364,7 +401,7 @@ static int count_places(struct job *job, const uint32_t *of_stacks, const uint32
 	for (size_t i = 0; r == 0 && i < job->n; i++) {
 		job->starts[i] = job->n_counts;
 		r = count_rank(job, i, of_stacks, of_threads, sums);
-		of_threads += rank_of(job, i)->n_threads;
+		of_threads += job_rank(job, i)->n_threads;
 	}
 	job->starts[job->n] = job->n_counts;
 	return r;
@@ -387,25 +424,36 @@ static int find_places(struct job *job)
 	return r < 0 ? r : find_typical(job);
 }
 
-static void put_place_name(const struct job *job, uint32_t place, FILE *out)
+const char *report_place(const struct job *job, uint32_t place, uint32_t *ret_bytes)
 {
-	uint32_t n_bytes;
-	const char *name = interner_get(&job->names, place, &n_bytes);
-
-	text_put_spelled(out, name, n_bytes);
+	return interner_get(&job->names, place, ret_bytes);
 }
 
-/* Whether the rank is at places where the others are not, or not where they are; the most different first. */
-static bool put_places(struct job *job, size_t i, FILE *out)
+uint32_t report_most(struct job *job, size_t i, double *ret_share)
 {
+	uint32_t most = 0;
+
+	if (job->n_looks[i] == 0)
+		return job->n_places;
+	count_here(job, i);
+	for (uint32_t place = 1; place < job->n_places; place++)
+		if (job->here[place] > job->here[most])
+			most = place;
+	*ret_share = (double)job->here[most] / job->n_looks[i];
+	return most;
+}
+
+/* Places where the others are not, or where the rank is not and they are; the most different first. */
+static void find_differences(struct job *job, size_t i)
+{
+	struct rank_findings *findings = &job->findings[i];
 	unsigned n = job->n_looks[i], m = job->n_all - n;
 	double n_tests = (double)job->n * job->n_places;
-	unsigned n_put = 0;
 
 	if (n == 0 || m == 0 || job->n < 2)
-		return false;
+		return;
 	count_here(job, i);
-	while (n_put < MAX_PLACES) {
+	while (findings->n_places < REPORT_MAX_PLACES) {
 		double largest = 0, p = 1;
 		uint32_t best = 0;
 
@@ -421,159 +469,84 @@ static bool put_places(struct job *job, size_t i, FILE *out)
 		if (largest < MIN_CHANGE)
 			break;
 		p = report_fisher(job->here[best], n, job->all[best] - job->here[best], m) * n_tests;
-		if (p > SURE)
+		if (p > REPORT_SURE)
 			break;
-		if (out) {
-			fprintf(out, "  %.0f %% of samples in ", 100.0 * job->here[best] / n);
-			put_place_name(job, best, out);
-			fprintf(out, "; the median of all is %.0f %% (p %s%.4f)\n", 100 * job->typical[best],
-				p < 0.0001 ? "< " : "= ", MAX(p, 0.0001));
-		}
-		n_put++;
+		findings->places[findings->n_places++] = (struct place_difference){ best, (double)job->here[best] / n,
+										    job->typical[best], p };
 		job->here[best] = UINT32_MAX;
+		findings->is_odd = true;
 	}
-	return n_put > 0;
 }
 
-/* ---- Output ---- */
+/* ---- All of it ---- */
 
-static const struct column rank_columns[] = {
-	{ "RANK", 8, 0, false },  { "CPUS", 6, 2, false },         { "IN QUEUE", 9, 2, false },
-	{ "STEP", 11, 2, false }, { "MOST OFTEN IN", 0, 2, true },
-};
-
-static void put_value(struct columns *columns, double value, double factor, const char *unit)
+static int allocate(struct job *job)
 {
-	if (value >= 0)
-		columns_printf(columns, "%.2f%s", value * factor, unit);
-	else
-		columns_put(columns, "-");
+	job->sorted = calloc(job->n + 1, sizeof *job->sorted);
+	job->starts = calloc(job->n + 1, sizeof *job->starts);
+	job->n_looks = calloc(job->n + 1, sizeof *job->n_looks);
+	job->findings = calloc(job->n + 1, sizeof *job->findings);
+	return job->sorted && job->starts && job->n_looks && job->findings ? 0 : -ENOMEM;
 }
 
-static void put_name(const struct cluster_rank *rank, FILE *out)
+static size_t count_ranks(const struct cluster *cluster, size_t first)
 {
-	if (rank->identity.rank >= 0)
-		fprintf(out, "rank %jd", (intmax_t)rank->identity.rank);
-	else
-		fprintf(out, "pid %d", (int)rank->pid);
+	size_t n = 1;
+
+	while (first + n < cluster->n_ranks &&
+	       strcmp(cluster->ranks[first + n].identity.job, cluster->ranks[first].identity.job) == 0)
+		n++;
+	return n;
 }
 
-static void put_row(struct job *job, size_t i, bool is_odd, struct columns *columns)
+static int find_stacks(struct job *job, unsigned max_paths)
 {
-	const struct cluster_rank *rank = rank_of(job, i);
-	const struct rank_usage *usage = &rank->usage;
-	FILE *out = columns->out;
-	uint32_t most = 0;
+	size_t n = 0;
+	int r = 0;
 
-	fputs(is_odd ? "* " : "  ", out);
-	columns_printf(columns, "%jd", (intmax_t)(rank->identity.rank >= 0 ? rank->identity.rank : rank->pid));
-	if (rank->status != RANK_READ || usage->seconds <= 0) {
-		fprintf(out, "  %s: ", rank_status_name(rank->status));
-		cell_put_all(out, rank->problem ? rank->problem : "nothing was measured");
-		columns_end(columns);
-		return;
-	}
-	put_value(columns, cpu_of(usage), 1, "");
-	put_value(columns, queued_of(usage), 100, " %");
-	put_value(columns, step_of(usage), 1, " ms");
-	count_here(job, i);
-	for (uint32_t place = 1; place < job->n_places; place++)
-		if (job->here[place] > job->here[most])
-			most = place;
-	if (job->n_looks[i] > 0) {
-		columns_start_last(columns);
-		fprintf(out, "%3.0f %% ", 100.0 * job->here[most] / job->n_looks[i]);
-		put_place_name(job, most, out);
-	}
-	columns_end(columns);
-}
-
-static int put_job(struct job *job, FILE *out)
-{
-	struct columns columns = { .list = rank_columns, .n = N_ELEMENTS(rank_columns), .out = out };
-	bool *is_odd = calloc(job->n + 1, sizeof *is_odd);
-	size_t n_odd = 0;
-
-	if (!is_odd)
-		return -ENOMEM;
-	for (size_t k = 0; k < N_MEASURES; k++)
-		job->spreads[k] = spread_of(job, &measures[k]);
-	for (size_t i = 0; i < job->n; i++) {
-		for (size_t k = 0; k < N_MEASURES; k++)
-			is_odd[i] |= put_number(job, rank_of(job, i), k, NULL);
-		is_odd[i] |= put_places(job, i, NULL);
-		n_odd += is_odd[i];
-	}
-	for (size_t i = 0; i < job->n; i++) {
-		if (!is_odd[i])
-			continue;
-		put_name(rank_of(job, i), out);
-		fprintf(out, " (pid %d on ", (int)rank_of(job, i)->pid);
-		cell_put_all(out, cluster_host_label(&job->cluster->hosts[rank_of(job, i)->host]));
-		fputs(") differs:\n", out);
-		for (size_t k = 0; k < N_MEASURES; k++)
-			(void)put_number(job, rank_of(job, i), k, out);
-		(void)put_places(job, i, out);
-	}
-	if (n_odd == 0)
-		fputs("No rank differs from the others by more than chance.\n", out);
-	fputs("\n  ", out);
-	columns_put_head(&columns);
-	for (size_t i = 0; i < job->n; i++)
-		put_row(job, i, is_odd[i], &columns);
-	free(is_odd);
-	return 0;
-}
-
-static int report_job(const struct cluster *cluster, size_t first, size_t n, FILE *out)
-{
-	CLEANUP(freep) double *sorted = calloc(n + 1, sizeof *sorted);
-	CLEANUP(freep) size_t *starts = calloc(n + 1, sizeof *starts);
-	CLEANUP(freep) unsigned *n_looks = calloc(n + 1, sizeof *n_looks);
-	struct job job = {
-		.cluster = cluster, .first = first, .n = n, .sorted = sorted, .starts = starts, .n_looks = n_looks
-	};
-	const char *name = cluster->ranks[first].identity.job;
-	int r = sorted && starts && n_looks ? find_places(&job) : -ENOMEM;
-
-	if (r >= 0) {
-		fputs(first > 0 ? "\nJob" : "Job", out);
-		fputs(name[0] ? " " : "", out);
-		cell_put_all(out, name);
-		fprintf(out, ": %zu %s, %" PRIu64 " samples\n\n", n, n == 1 ? "rank" : "ranks", job.n_samples);
-		r = cluster_put_collectives(cluster, name, out);
-		if (r >= 0)
-			r = put_job(&job, out);
-	}
-	free(job.counts);
-	free(job.here);
-	free(job.all);
-	free(job.typical);
-	interner_done(&job.names);
+	for (size_t i = 0; r >= 0 && max_paths > 0 && i < job->n && n < MAX_STACKS_OF; i++)
+		if (job->findings[i].is_odd) {
+			r = report_stacks(job, i, max_paths);
+			n++;
+		}
 	return r;
 }
 
-int cluster_report(const struct cluster *cluster, FILE *out)
+int report_find(const struct cluster *cluster, size_t first, unsigned max_paths, struct job *ret)
 {
-	size_t first = 0;
-	int r = 0;
+	int r;
 
-	for (size_t i = 0; i < cluster->n_hosts; i++)
-		if (cluster->hosts[i].problem) {
-			fputs("host ", out);
-			cell_put_all(out, cluster_host_label(&cluster->hosts[i]));
-			fputs(": ", out);
-			cell_put_all(out, cluster->hosts[i].problem);
-			fputc('\n', out);
-		}
-	while (r >= 0 && first < cluster->n_ranks) {
-		size_t n = 1;
-
-		while (first + n < cluster->n_ranks &&
-		       strcmp(cluster->ranks[first + n].identity.job, cluster->ranks[first].identity.job) == 0)
-			n++;
-		r = report_job(cluster, first, n, out);
-		first += n;
+	*ret = (struct job){ .cluster = cluster, .first = first, .n = count_ranks(cluster, first) };
+	r = allocate(ret);
+	if (r >= 0)
+		r = find_places(ret);
+	if (r < 0)
+		return r;
+	for (enum measure_kind kind = 0; kind < N_MEASURES; kind++)
+		ret->spreads[kind] = spread_of(ret, kind);
+	for (size_t i = 0; i < ret->n; i++) {
+		find_numbers(ret, i);
+		find_differences(ret, i);
 	}
-	return r < 0 ? r : ferror(out) ? -EIO : 0;
+	r = report_history(ret);
+	return r < 0 ? r : find_stacks(ret, max_paths);
+}
+
+void report_done(struct job *job)
+{
+	for (size_t i = 0; job->findings && i < job->n; i++) {
+		for (size_t k = 0; k < job->findings[i].n_stacks; k++)
+			free(job->findings[i].stacks[k].title);
+		free(job->findings[i].stacks);
+	}
+	free(job->findings);
+	free(job->sorted);
+	free(job->starts);
+	free(job->n_looks);
+	free(job->counts);
+	free(job->here);
+	free(job->all);
+	free(job->typical);
+	interner_done(&job->names);
+	*job = (struct job){ 0 };
 }

@@ -10,13 +10,12 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
 #include "src/cluster/private.h"
 #include "src/cluster/values.h"
 
 enum { MAX_NAME = 64, MAX_COLUMN_NAME = 128, ROW_BITS = 32 };
-
-DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 /* A table of a rank, as it is being read. */
 struct rows {

@@ -32,5 +32,7 @@ int cluster_rows_end(struct cluster *cluster, bool is_refused);
 
 /* collectives.c: of a document. -E2BIG, -EBADMSG, -ENOMEM. */
 int cluster_collectives_read(struct cluster_rank *rank, const json_t *from);
+/* steps.c: of a document. -E2BIG, -EBADMSG, -ENOMEM. */
+int cluster_history_read(struct cluster_rank *rank, const json_t *from);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* write.c - hosts and ranks as a document; see read.c and docs/distributed.md. */
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -37,17 +38,29 @@ static void put_thread(struct json *json, const struct cluster *cluster, const s
 	to_json_object_end(json);
 }
 
-static void put_usage(struct json *json, const struct rank_usage *usage)
+static void put_known(struct json *json, const char *name, double value)
+{
+	to_json_put_number(json, name, value < 0 ? NAN : value);
+}
+
+void cluster_usage_write(struct json *json, const struct rank_usage *usage)
 {
 	if (usage->seconds <= 0)
 		return;
 	to_json_put_object(json, "usage");
 	to_json_put_number(json, "seconds", usage->seconds);
-	to_json_put_number(json, "cpu_s", usage->cpu_s);
-	to_json_put_number(json, "queued_s", usage->queued_s);
-	to_json_put_number(json, "throttled_s", usage->throttled_s);
-	to_json_put_number(json, "stolen_s", usage->stolen_s);
-	to_json_put_number(json, "step_ms", usage->step_ms);
+	put_known(json, "cpu_s", usage->cpu_s);
+	put_known(json, "queued_s", usage->queued_s);
+	put_known(json, "throttled_s", usage->throttled_s);
+	put_known(json, "stolen_s", usage->stolen_s);
+	put_known(json, "limit_cpus", usage->limit_cpus);
+	put_known(json, "memory_mb", usage->memory_mb);
+	put_known(json, "comm_s", usage->comm_s);
+	put_known(json, "step_ms", usage->step_ms);
+	put_known(json, "forward_ms", usage->forward_ms);
+	put_known(json, "backward_ms", usage->backward_ms);
+	put_known(json, "comm_ms", usage->comm_ms);
+	put_known(json, "data_ms", usage->data_ms);
 	to_json_object_end(json);
 }
 
@@ -71,7 +84,8 @@ static void put_rank(struct json *json, const struct cluster *cluster, const str
 	for (size_t i = 0; i < rank->n_threads; i++)
 		put_thread(json, cluster, &rank->threads[i]);
 	to_json_array_end(json);
-	put_usage(json, &rank->usage);
+	cluster_usage_write(json, &rank->usage);
+	cluster_history_write(json, rank);
 	cluster_collectives_write(json, rank);
 	to_json_put_string(json, "note", rank->note);
 	if (rank->data) {

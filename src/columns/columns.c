@@ -71,11 +71,24 @@ void columns_printf(struct columns *columns, const char *format, ...)
 	columns_put(columns, text);
 }
 
+void columns_start(struct columns *columns)
+{
+	(void)start_cell(columns);
+}
+
 void columns_start_last(struct columns *columns)
 {
 	while (columns->next + 1 < columns->n)
 		columns_put(columns, "");
-	(void)start_cell(columns);
+	columns_start(columns);
+}
+
+void columns_wrote(struct columns *columns, unsigned used)
+{
+	unsigned width = columns->list[columns->next - 1].width;
+
+	columns->blanks = used < width ? width - used : 0;
+	columns->used += used;
 }
 
 void columns_end(struct columns *columns)
@@ -92,4 +105,13 @@ void columns_put_head(struct columns *columns)
 		columns_put(columns, columns->list[i].head);
 	style_end(columns->out, columns->colour, STYLE_HEAD);
 	columns_end(columns);
+}
+
+void label_put(FILE *out, unsigned width, const char *name)
+{
+	unsigned used = text_columns_shown(name);
+
+	fputs("  ", out);
+	cell_put_all(out, name);
+	fprintf(out, "%*s", (int)(used < width ? width - used : 0) + 1, "");
 }

@@ -89,10 +89,18 @@ void columns_put(struct columns *columns, const char *text);
 void columns_put_styled(struct columns *columns, enum style style, const char *text);
 void columns_printf(struct columns *columns, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* columns_start_last - go to the last column, whose cell the caller writes to @columns->out. */
+/*
+ * columns_start - go to the next column; columns_start_last() goes to the last one. The caller writes the cell to @columns->out,
+ * aligned to the left, and then calls columns_wrote() with its width, unless the line ends there.
+ */
+void columns_start(struct columns *columns);
 void columns_start_last(struct columns *columns);
+void columns_wrote(struct columns *columns, unsigned used);
 
 /* columns_end - end the line. */
 void columns_end(struct columns *columns);
+
+/* label_put - start a line that is a name and a value, outside of a table: "  NAME    ", the name in @width columns. */
+void label_put(FILE *out, unsigned width, const char *name);
 
 #endif

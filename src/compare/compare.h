@@ -88,6 +88,7 @@ struct compare_options {
 	bool show_interpreter;
 	bool stacks;      /* ask of stacks, too; a picture wants it */
 	bool steps;       /* runs are steps of one recording: compare_add_steps() */
+	bool ranks;       /* runs are ranks of a job: compare_add_ranks() */
 	bool holm;        /* correct so that hardly one result is wrong; otherwise hardly one in twenty */
 	double min_share; /* functions with a smaller share on both sides are not tested */
 };
@@ -146,6 +147,20 @@ struct compare_steps {
 int compare_add_steps(struct compare *compare, const char *name, sqlite3 *db, const struct profile *profile,
 		      const struct compare_steps *steps, size_t n_steps, const int32_t *steps_of, char *why);
 
+/* A rank of a job, or a part of its time, as one run; those of a rank follow each other. */
+struct compare_rank {
+	enum side side;
+	const char *name; /* "rank 5" */
+};
+
+/*
+ * compare_add_ranks - ranks of one profile, as runs of both sides.
+ * @ranks_of: by total of the profile: index into ranks; -1: of none.
+ * Errors: -ENOMEM; -EOVERFLOW.
+ */
+int compare_add_ranks(struct compare *compare, const struct profile *profile, const struct compare_rank *ranks,
+		      size_t n_ranks, const int32_t *ranks_of);
+
 /*
  * compare_compute - after the last: match moved functions, and test every function and stack for a change.
  * Errors: -ENODATA a side has no recorded run; -EDOM a run lacks the divisor; -E2BIG; -ENOMEM.
@@ -167,6 +182,60 @@ const char *compare_unit(const struct compare *compare);
 
 /* A function with its place, "work (demo.py)". For free(3); NULL: no memory. */
 char *compare_title(const struct compare_function *function);
+
+/* A stack as functions, "main > train > load  (data.py)"; of a longer one the last ones. For free(3); NULL: no memory. */
+char *compare_stack_title(const struct compare *compare, uint32_t node);
+
+/* ---- Series (series.c) ---- */
+
+/*
+ * compare_lists - whether two lists of measurements differ, as stats_estimate() of both sides. Of long lists the means of
+ * neighbours are compared: measurements that follow each other are alike.
+ * @n_base, @n_head: at least 1. -ENOMEM.
+ */
+int compare_lists(const double *base, size_t n_base, const double *head, size_t n_head, struct estimate *ret);
+
+/* A part of a series whose level does not change by more than chance. */
+struct series_part {
+	size_t first, n;
+	double mean;
+};
+enum { SERIES_MAX_PARTS = 16, SERIES_MIN_PART = 8 };
+
+/*
+ * series_split - divide a series where its level changes.
+ * @values: n of them, finite. @ret: at most SERIES_MAX_PARTS, in order; all of the series if it has no change.
+ * Returns how many, or -ENOMEM. A stretch is a part of its own if the ranks of its values differ most from the others,
+ * and by more than chance. The measure is Wilcoxon's statistic, in deviations. Each part is divided again.
+ * compare_lists() says how sure a change is.
+ * Source: Olshen and others, Circular binary segmentation (2004), with ranks in place of the values, so that a single
+ * slow step is one among others.
+ */
+int series_split(const double *values, size_t n, struct series_part *ret);
+
+/*
+ * series_level - the mean of n measurements, of which the twentieth largest and smallest count as the next ones: one that is
+ * of any length changes it little. @clipped: receives the values with that done, in their order.
+ */
+double series_level(const double *values, size_t n, double *clipped);
+
+/*
+ * series_join - join parts that series_split() has divided by chance: it takes measurements for independent, and those that
+ * follow each other may be alike. How alike they are is measured within the parts; parts whose levels differ no more than such
+ * measurements do anyway become one, the most doubtful first, and so on until none is doubtful.
+ * @parts: n_parts of the n values; changed, their means are series_level().
+ * @least_alike: how alike they are at least, as others of their kind show; 1: nothing is known.
+ * @ret_alike: so many neighbours say as much as one that is independent, 1 + 2 times the sum of the correlations of
+ * measurements 1, 2, 3 ... apart; at least 1.
+ * Returns how many parts are left, or -ENOMEM.
+ * Source: Geyer, Practical Markov Chain Monte Carlo (1992), for the end of the sum: where two correlations are together
+ * not positive.
+ */
+int series_join(const double *values, size_t n, struct series_part *parts, size_t n_parts, double least_alike,
+		double *ret_alike);
+
+/* In how many places such a stretch could be: p of one is to be multiplied by that. @is_at_end: it has an end of the series. */
+double series_places(size_t n, bool is_at_end);
 
 /* ---- Output ---- */
 
@@ -223,7 +292,7 @@ struct compare_verdict {
 typedef bool compare_allows(const void *data, const char *what);
 
 /*
- * compare_judge - hold a settled comparison against rules, which outlive the result.
+ * compare_judge - judge a computed comparison by rules, which outlive the result.
  * @ret: ended with compare_verdict_done(). -ENOMEM.
  */
 int compare_judge(const struct compare *compare, const struct compare_rule *rules, size_t n_rules,

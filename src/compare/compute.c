@@ -199,13 +199,13 @@ static int fill_matrices(struct computation *computation)
 
 /*
  * Variance of a value as a count of samples. Add one sample, because a count of zero has variance, too. Shares are
- * binomial: unseen samples belong to all. For odds, the rest is a count as well.
+ * binomial: unseen samples belong to all, and a share of all has variance, too. For odds, the rest is a count as well.
  */
 static double variance_of_count(enum compare_per per, double value, double one)
 {
 	double variance = (value + one) * one, rest = 1 - MIN(value, 1);
 
-	return per == PER_REST ? variance * (rest + one) : per == PER_SAMPLES ? variance * rest : variance;
+	return per == PER_REST ? variance * (rest + one) : per == PER_SAMPLES ? variance * MAX(rest, one) : variance;
 }
 
 /* Number of other functions' samples, on the side that has fewer. */

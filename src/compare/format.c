@@ -8,7 +8,7 @@
 
 #include "base/util.h"
 
-enum { MAX_NAMED = 3, MAX_CELL = 64 };
+enum { MAX_NAMED = 3, MAX_CELL = 64, MAX_TITLE = 6 };
 
 const char *compare_quantity(const struct compare *compare)
 {
@@ -140,6 +140,20 @@ static void print_steps(const struct compare *compare, enum side side, FILE *out
 	fprintf(out, "%.0f %sstep%s of %s", n, side == SIDE_HEAD ? "slow " : "other ", n == 1 ? "" : "s", runs[0].name);
 }
 
+/* A rank may be several runs, one after the other. */
+static void print_ranks(const struct compare *compare, enum side side, FILE *out)
+{
+	const struct compare_run *runs = &compare->runs[first_of(compare, side)];
+	size_t n = 1;
+
+	for (size_t i = 1; i < compare->n_side[side]; i++)
+		n += strcmp(runs[i].name, runs[i - 1].name) != 0;
+	if (n == 1)
+		fputs(runs[0].name, out);
+	else
+		fprintf(out, "%zu other ranks", n);
+}
+
 void print_runs(const struct compare *compare, enum side side, FILE *out)
 {
 	const struct compare_run *runs = &compare->runs[first_of(compare, side)];
@@ -148,6 +162,10 @@ void print_runs(const struct compare *compare, enum side side, FILE *out)
 
 	if (compare->options.steps) {
 		print_steps(compare, side, out);
+		return;
+	}
+	if (compare->options.ranks) {
+		print_ranks(compare, side, out);
 		return;
 	}
 	fprintf(out, "%zu run%s of", n, n == 1 ? "" : "s");
@@ -228,6 +246,30 @@ char *compare_title(const struct compare_function *function)
 	if (asprintf(&title, function->place[0] ? "%s (%s)" : "%s%s", function->name, function->place) < 0)
 		return NULL;
 	return title;
+}
+
+char *compare_stack_title(const struct compare *compare, uint32_t node)
+{
+	const struct compare_function *last = &compare->functions[compare->nodes[node].function];
+	uint32_t nodes[MAX_TITLE], n = 0;
+	char *text = NULL;
+	size_t n_bytes;
+	FILE *out = open_memstream(&text, &n_bytes);
+
+	if (!out)
+		return NULL;
+	for (uint32_t at = node; at != 0 && n < MAX_TITLE; at = compare->nodes[at].parent)
+		nodes[n++] = at;
+	if (n > 0 && compare->nodes[nodes[n - 1]].parent != 0)
+		fputs("... > ", out);
+	for (uint32_t i = n; i-- > 0;)
+		fprintf(out, "%s%s", compare->functions[compare->nodes[nodes[i]].function].name, i > 0 ? " > " : "");
+	if (last->place[0])
+		fprintf(out, "  (%s)", last->place);
+	if (fclose(out) == 0)
+		return text;
+	free(text);
+	return NULL;
 }
 
 void print_path(const struct compare *compare, uint32_t node, FILE *out)

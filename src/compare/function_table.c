@@ -33,27 +33,27 @@ struct function_table {
 
 int function_table_new(struct function_table **ret)
 {
-	struct function_table *roster = calloc(1, sizeof *roster);
+	struct function_table *table = calloc(1, sizeof *table);
 
-	if (!roster)
+	if (!table)
 		return -ENOMEM;
-	*ret = roster;
+	*ret = table;
 	return 0;
 }
 
-void function_table_free(struct function_table *roster)
+void function_table_free(struct function_table *table)
 {
-	if (!roster)
+	if (!table)
 		return;
-	for (size_t i = 0; i < roster->n; i++) {
-		free(roster->identities[i].text);
-		free(roster->paths[i]);
+	for (size_t i = 0; i < table->n; i++) {
+		free(table->identities[i].text);
+		free(table->paths[i]);
 	}
-	free(roster->identities);
-	free(roster->paths);
-	id_map_done(&roster->functions);
-	id_map_done(&roster->nodes);
-	free(roster);
+	free(table->identities);
+	free(table->paths);
+	id_map_done(&table->functions);
+	id_map_done(&table->nodes);
+	free(table);
 }
 
 /* ---- Foreign names ---- */
@@ -120,12 +120,12 @@ static uint64_t hash_text(const char *text)
 	return hash ? hash : 1;
 }
 
-static bool find(const struct function_table *roster, uint64_t hash, const char *text, uint32_t *ret)
+static bool find(const struct function_table *table, uint64_t hash, const char *text, uint32_t *ret)
 {
-	const struct id_slot *slot = id_map_find(&roster->functions, hash);
+	const struct id_slot *slot = id_map_find(&table->functions, hash);
 
-	for (uint32_t at = slot ? slot->id : 0; at != 0; at = roster->identities[at - 1].next) {
-		if (strcmp(roster->identities[at - 1].text, text) != 0)
+	for (uint32_t at = slot ? slot->id : 0; at != 0; at = table->identities[at - 1].next) {
+		if (strcmp(table->identities[at - 1].text, text) != 0)
 			continue;
 		*ret = at - 1;
 		return true;
@@ -133,13 +133,13 @@ static bool find(const struct function_table *roster, uint64_t hash, const char 
 	return false;
 }
 
-static int link_identity(struct function_table *roster, uint64_t hash, uint32_t function)
+static int link_identity(struct function_table *table, uint64_t hash, uint32_t function)
 {
-	struct id_slot *slot = id_map_find(&roster->functions, hash);
+	struct id_slot *slot = id_map_find(&table->functions, hash);
 
 	if (!slot)
-		return id_map_add(&roster->functions, hash, function + 1);
-	roster->identities[function].next = slot->id;
+		return id_map_add(&table->functions, hash, function + 1);
+	table->identities[function].next = slot->id;
 	slot->id = function + 1;
 	return 0;
 }
@@ -149,24 +149,24 @@ static int add_function(struct compare *compare, uint64_t hash, enum frame_kind 
 			char *text)
 {
 	CLEANUP(freep) char *owned_name = name, *owned_place = place, *owned_text = text;
-	struct function_table *roster = compare->table;
+	struct function_table *table = compare->table;
 	int r;
 
 	if (compare->n_functions >= UINT32_MAX - 1)
 		return -EOVERFLOW;
 	r = grow(&compare->functions, compare->n_functions, &compare->functions_allocated, sizeof *compare->functions);
 	if (r >= 0)
-		r = grow(&roster->identities, roster->n, &roster->allocated, sizeof *roster->identities);
+		r = grow(&table->identities, table->n, &table->allocated, sizeof *table->identities);
 	if (r >= 0)
-		r = grow(&roster->paths, roster->n, &roster->paths_allocated, sizeof *roster->paths);
+		r = grow(&table->paths, table->n, &table->paths_allocated, sizeof *table->paths);
 	if (r < 0)
 		return r;
-	roster->identities[roster->n] = (struct identity){ .text = TAKE(owned_text) };
-	roster->paths[roster->n++] = NULL;
+	table->identities[table->n] = (struct identity){ .text = TAKE(owned_text) };
+	table->paths[table->n++] = NULL;
 	compare->functions[compare->n_functions++] = (struct compare_function){ .kind = kind,
 										.name = TAKE(owned_name),
 										.place = TAKE(owned_place) };
-	return link_identity(roster, hash, (uint32_t)(compare->n_functions - 1));
+	return link_identity(table, hash, (uint32_t)(compare->n_functions - 1));
 }
 
 /* If one recording has two files of this name, their functions look the same: note that. */
@@ -183,11 +183,11 @@ static int note_path(struct compare *compare, uint32_t function, const char *pat
 	return 0;
 }
 
-void function_table_begin(struct function_table *roster)
+void function_table_begin(struct function_table *table)
 {
-	for (size_t i = 0; i < roster->n; i++) {
-		free(roster->paths[i]);
-		roster->paths[i] = NULL;
+	for (size_t i = 0; i < table->n; i++) {
+		free(table->paths[i]);
+		table->paths[i] = NULL;
 	}
 }
 

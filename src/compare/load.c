@@ -111,7 +111,7 @@ static int function_of(struct loading *loading, int32_t frame, uint32_t *ret)
 	}
 	*ret = *known - 1;
 	loading->compare->functions[*ret].is_seen[loading->side] = true;
-	if (loading->steps_of) /* of one recording: it is there on both sides, even if it never runs on one */
+	if (loading->steps_of) /* of one program: it is there on both sides, even if it never runs on one */
 		loading->compare->functions[*ret].is_seen[SIDE_BASE] =
 			loading->compare->functions[*ret].is_seen[SIDE_HEAD] = true;
 	return 0;
@@ -307,4 +307,16 @@ int compare_add_steps(struct compare *compare, const char *name, sqlite3 *db, co
 	for (size_t i = 0; i < n_steps && r >= 0; i++)
 		r = runs_add_steps(compare, name, &steps[i], db);
 	return r < 0 ? r : add_profile(compare, profile, &runs, steps_of);
+}
+
+int compare_add_ranks(struct compare *compare, const struct profile *profile, const struct compare_rank *ranks,
+		      size_t n_ranks, const int32_t *ranks_of)
+{
+	struct file_runs runs = { .first = compare->n_runs };
+	int r = 0;
+
+	function_table_begin(compare->table);
+	for (size_t i = 0; i < n_ranks && r >= 0; i++)
+		r = runs_add_rank(compare, &ranks[i]);
+	return r < 0 ? r : add_profile(compare, profile, &runs, ranks_of);
 }

@@ -26,6 +26,8 @@ void file_runs_done(struct file_runs *runs);
 int runs_read(struct compare *compare, enum side side, const char *name, sqlite3 *db, struct file_runs *ret, char *why);
 /* runs_add_steps - a run for some steps of a file. Errors: -EBADMSG; -ENOMEM. */
 int runs_add_steps(struct compare *compare, const char *name, const struct compare_steps *steps, sqlite3 *db);
+/* runs_add_rank - a run for a rank of a job. -ENOMEM. */
+int runs_add_rank(struct compare *compare, const struct compare_rank *rank);
 void runs_done(struct compare_run *run);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
 #include "src/compare/load.h"
 #include "src/compare/function_table.h"
@@ -30,8 +31,6 @@ const struct about_field about_fields[N_ABOUT] = {
 	{ "kernel_frames", "kernel frames", true },
 	{ "command", "command", false },
 };
-
-DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 void file_runs_done(struct file_runs *runs)
 {
@@ -345,6 +344,25 @@ bool compare_differs(const struct compare *compare, size_t field, const char **r
 		}
 	}
 	return false;
+}
+
+int runs_add_rank(struct compare *compare, const struct compare_rank *rank)
+{
+	const struct compare_run like = { .side = rank->side,
+					  .is_recorded = true,
+					  .wall_s = NAN,
+					  .user_s = NAN,
+					  .sys_s = NAN,
+					  .max_rss_bytes = -1,
+					  .counter = NAN };
+	struct compare_run *run;
+	int r = add_run(compare, &like, &run);
+
+	if (r < 0)
+		return r;
+	run->name = name_clean(rank->name);
+	run->command = strdup("");
+	return run->name && run->command ? 0 : -ENOMEM;
 }
 
 int runs_add_steps(struct compare *compare, const char *name, const struct compare_steps *steps, sqlite3 *db)

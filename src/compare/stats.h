@@ -32,20 +32,20 @@ void shuffles_done(struct shuffles *shuffles);
  * stats_estimate - compare the means of two sides.
  * @values:   those of base, then those of head.
  * @counting: per value, its variance as a count of samples.
- * With enough runs p is that of a permutation test on Welch's statistic of ranks (of Welch's own test if that is below
- * the smallest p of a permutation), and the interval is a bootstrap's, widened for few runs. With fewer runs both are
- * those of the normal distribution (Student's, if there are runs to estimate a spread from) with the larger of the
- * variances by counting and by runs; for one value on a side that is no count p is 1, and low and high are NAN. p is
- * not yet corrected for the number of tests.
+ * With enough runs p is that of a permutation test on Welch's statistic of ranks. If Welch's own test has a p below the
+ * smallest one of a permutation, that counts. The interval is a bootstrap's, widened for few runs. With fewer runs both
+ * are those of the normal distribution, or Student's if there are runs to estimate a spread from. The variance is the
+ * larger of those by counting and by runs; for one value on a side that is no count p is 1, and low and high are NAN.
+ * The caller corrects p for the number of tests.
  */
 void stats_estimate(const struct shuffles *shuffles, const double *values, const double *counting,
 		    struct estimate *ret);
 
 /*
- * stats_estimate_odds - the same for shares, 0 to 1, as odds: base and head are m / (1 - m) of the shares' mean m, and
- * change, low and high are of those. @counting: variances of the shares. By counts alone the logarithm of the odds of
- * x in T samples varies by 1 / x + 1 / (T - x) if counting is the binomial's.
- * p is that of the shares: odds have the same order.
+ * stats_estimate_odds - the same for shares, 0 to 1, as odds: base and head are m / (1 - m) of the shares' mean m,
+ * and change, low and high are of those. @counting: variances of the shares. By counts alone the logarithm of the
+ * odds of x in T samples varies by 1 / x + 1 / (T - x) if counting is the binomial's. The p is that of the shares:
+ * odds have the same order.
  */
 void stats_estimate_odds(const struct shuffles *shuffles, const double *values, const double *counting,
 			 struct estimate *ret);

@@ -182,7 +182,7 @@ int compare_write_markdown(const struct compare *compare, const struct compare_v
 		put_row(compare, &compare->rows[i], out);
 	if (n < n_known)
 		fprintf(out, "\n%zu more have changed.\n", n_known - n);
-	fprintf(out, "\n%zu function%s not known to have changed. Numbers are %s, of %zu %s%s against %zu.\n",
+	fprintf(out, "\n%zu function%s without a significant change. Numbers are %s, of %zu %s%s against %zu.\n",
 		compare->n_rows - n_known, compare->n_rows - n_known == 1 ? " is" : "s are", compare_quantity(compare),
 		compare->n_side[SIDE_BASE], compare->options.steps ? "group" : "run",
 		compare->n_side[SIDE_BASE] == 1 ? "" : "s", compare->n_side[SIDE_HEAD]);

@@ -3,7 +3,7 @@
  *
  * A key is a const descriptor in key_<name>.c and one word in meson.build. The agent, the program and its help read
  * the same descriptors. A key is here only if it has an effect. Loaded into other processes: libc only.
- * docs/contributing/adding-a-config-key.md.
+ * docs/extending.md.
  */
 #ifndef PROBING_CONFIG_H
 #define PROBING_CONFIG_H
@@ -26,8 +26,8 @@ struct config_key {
 	bool off_is_final;      /* off cannot be turned on again in this process */
 	const char *doc;        /* one sentence */
 	/*
-	 * Name of the module in python/probing whose configure(key, text) applies it in the process, where key is the name
-	 * without "probing." and text is empty where the key is unset. NULL: C code reads it. docs/contributing/adding-a-config-key.md.
+	 * Name of the module in python/probing whose configure(key, text) applies it in the process: key is the name
+	 * without "probing.", and text is empty if the key is unset. NULL: C code reads it. docs/extending.md.
 	 */
 	const char *module;
 };

@@ -12,7 +12,8 @@ const struct config_key config_torch_profiling = {
 	.variable = "PROBING_TORCH_PROFILING",
 	.type = CONFIG_TEXT,
 	.allowed =
-		"on, off, RATE[:LAYER_RATE], ordered:RATE or random:RATE, then ,backward=off ,sync=on ,memory=on ,exprs=VARIABLE@FUNCTION",
+		"on, off, RATE[:LAYER_RATE], ordered:RATE or random:RATE, then ,backward=off ,sync=on ,memory=on|off|RATE "
+		",comm=on|off ,exprs=VARIABLE@FUNCTION",
 	.is_valid = is_valid,
 	.by_default = "off",
 	.module = "_torch",

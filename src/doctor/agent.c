@@ -148,9 +148,10 @@ static void run_its_filter(const struct facts *facts, struct doctor_finding *ret
 		finding_set_state(ret, DOCTOR_OK, "it has no seccomp filter");
 		return;
 	}
-	finding_set_state(ret, DOCTOR_LIMITED, "it has a seccomp filter, which cannot be read");
+	finding_set_state(ret, DOCTOR_LIMITED, "it has a seccomp filter");
 	finding_set_effect(
-		ret, "if it forbids open, mmap, clone, unshare or socket, inject reports that and changes nothing");
+		ret,
+		"inject loads nothing if the filter would end the process for a call of the agent; only root may read it");
 }
 
 static void run_its_files(const struct facts *facts, struct doctor_finding *ret)

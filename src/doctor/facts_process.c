@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/proc.h"
 #include "base/util.h"
 #include "src/doctor/facts.h"
@@ -47,24 +48,6 @@ static bool is_dumpable(pid_t pid, unsigned uid)
 	return uid == 0 || stat(path, &st) < 0 || st.st_uid == uid;
 }
 
-/* The last PID in NSpid is the one in its own namespace. */
-static pid_t own_pid(const char *status, pid_t pid)
-{
-	const char *value = proc_status_value(status, "NSpid"), *end;
-	long id = pid;
-
-	for (end = value ? value + strcspn(value, "\n") : value; value && value < end;) {
-		char *next;
-		long found = strtol(value, &next, 10);
-
-		if (next == value || next > end)
-			break;
-		id = found;
-		value = next;
-	}
-	return (pid_t)id;
-}
-
 static void read_status(struct facts_process *ret)
 {
 	CLEANUP(freep) char *status = NULL;
@@ -78,7 +61,8 @@ static void read_status(struct facts_process *ret)
 	(void)proc_status_ids(status, "Gid", ret->gids);
 	value = proc_status_value(status, "TracerPid");
 	ret->tracer = value ? (pid_t)strtol(value, NULL, 10) : 0;
-	ret->own_pid = own_pid(status, ret->pid);
+	if (proc_status_own_pid(status, &ret->own_pid, NULL) < 0)
+		ret->own_pid = ret->pid;
 	value = proc_status_value(status, "Seccomp");
 	ret->has_filter = value && strtol(value, NULL, 10) != 0;
 	value = proc_status_value(status, "x86_Thread_features");
@@ -111,18 +95,65 @@ static enum doctor_process what_is(const struct proc_stat *stat)
 	return proc_has_ended(stat) ? PROCESS_ZOMBIE : PROCESS_THERE;
 }
 
-/* Its socket's name is in its network namespace. Source: proc_pid_net(5), unix; src/agent/listener.c. */
-static bool has_agent(const struct facts_process *process)
+static bool thread_has_socket(pid_t pid, pid_t tid, uint64_t inode)
 {
-	CLEANUP(freep) char *sockets = NULL;
+	CLEANUP(closedirp) DIR *folder = NULL;
+	const struct dirent *entry;
+	char path[64], link[DESCRIPTOR_TEXT_BYTES];
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/fd", (int)pid, (int)tid);
+	folder = opendir(path);
+	while (folder && (entry = readdir(folder)) != NULL) {
+		ssize_t n = readlinkat(dirfd(folder), entry->d_name, link, sizeof link - 1);
+
+		if (n < 0)
+			continue;
+		link[n] = '\0';
+		if (descriptor_socket_inode(link) == inode)
+			return true;
+	}
+	return false;
+}
+
+/* The agent's thread has files of its own. */
+static bool any_thread_has_socket(pid_t pid, uint64_t inode)
+{
+	CLEANUP(freep) pid_t *tids = NULL;
+	size_t n = 0;
+
+	if (proc_tasks(pid, &tids, &n) < 0)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (thread_has_socket(pid, tids[i], inode))
+			return true;
+	return false;
+}
+
+/* "@probing-7", or "@probing-7-1" where a process of another container has that name. Source: agent_format_socket(), src/agent/agent.h. */
+static bool is_agents_name(const char *line, pid_t own_pid)
+{
 	char name[32];
 	const char *at;
 
-	snprintf(name, sizeof name, "@probing-%d", (int)process->own_pid);
+	snprintf(name, sizeof name, " @probing-%d", (int)own_pid);
+	at = strstr(line, name);
+	return at && (at[strlen(name)] == '\0' || at[strlen(name)] == '-');
+}
+
+/* Containers may share a network namespace, and with it the names of sockets. Source: proc_pid_net(5), unix. */
+static bool has_agent(const struct facts_process *process)
+{
+	CLEANUP(freep) char *sockets = NULL;
+	char text[DESCRIPTOR_TEXT_BYTES], *rest;
+	uint64_t inode;
+
 	if (proc_read(process->pid, "net/unix", 1 << 24, &sockets, NULL) < 0)
 		return false;
-	at = strstr(sockets, name);
-	return at && (at[strlen(name)] == '\n' || at[strlen(name)] == '\0');
+	for (char *line = strtok_r(sockets, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+		if (is_agents_name(line, process->own_pid) && descriptor_parse_unix(line, &inode, text) &&
+		    any_thread_has_socket(process->pid, inode))
+			return true;
+	return false;
 }
 
 int facts_process_gather(pid_t pid, struct facts_process *ret)

@@ -29,8 +29,8 @@ struct export_options {
 	const char *sources;   /* html alone: the JSON of report_annotate(); NULL: none */
 	/* Of formats with has_tracks; NULL: none. */
 	const struct tracks *tracks;
-	/* Of those that copy: called now and then with rows done; false ends it with -ECANCELED. May be NULL. */
-	bool (*keep_going)(void *data, uint64_t n);
+	/* Of those that copy: called now and then with rows done, and all; false ends it with -ECANCELED. May be NULL. */
+	bool (*keep_going)(void *data, uint64_t n_done, uint64_t n_all);
 	void *data;
 };
 
@@ -58,8 +58,11 @@ const struct exporter *exporter_by_path(const char *path); /* NULL: no such endi
  * export_otlp_answer - what a receiver of an otlp file answers (ExportProfilesServiceResponse).
  * @ret_rejected: profiles that it refused. @ret_message: its words, owned by the caller; NULL: none.
  * Errors, with both untouched: -EBADMSG it is no such answer; -ENOMEM.
+ *
+ * export_otlp_count - how many profiles, as the receiver counts them, the otlp file of a profile has.
  */
 int export_otlp_answer(const void *bytes, size_t n_bytes, int64_t *ret_rejected, char **ret_message);
+unsigned export_otlp_count(const struct profile *profile);
 
 /* ---- Beside stacks: steps, modules of torch, spans, communication, metrics ---- */
 

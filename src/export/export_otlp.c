@@ -531,6 +531,11 @@ static int make_parts(struct writing *writing)
 	return r < 0 ? r : make_scope(writing);
 }
 
+unsigned export_otlp_count(const struct profile *profile)
+{
+	return profile_has_weights(profile) ? 2 : 1; /* make_parts() */
+}
+
 static int write_otlp(const struct profile *profile, const struct export_options *options, FILE *out)
 {
 	CLEANUP(writing_done) struct writing writing = { .profile = profile, .options = options };

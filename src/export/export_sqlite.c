@@ -9,11 +9,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
 #include "src/export/export.h"
 #include "src/store/store.h"
-
-DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 static int execute(sqlite3 *db, const char *sql)
 {
@@ -50,10 +49,10 @@ static int create_sample(sqlite3 *from, sqlite3 *to)
 	return r;
 }
 
-/* Omit the blocks of samples: other tools cannot read them. */
+/* Omit the blocks of samples and metrics: other tools cannot read them. */
 static const char tables_sql[] =
 	"SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
-	" AND name NOT LIKE 'sample!_block%' ESCAPE '!'";
+	" AND name NOT LIKE 'sample!_block%' ESCAPE '!' AND name <> 'metric_block'";
 
 /*
  * Remove the checksum, which no longer matches. Older recordings have absolute kernel addresses, which reveal the
@@ -62,7 +61,65 @@ static const char tables_sql[] =
 static const char leave_out_sql[] = "DELETE FROM counter WHERE name = '" STORE_SEAL "';"
 				    "UPDATE frame SET address = NULL WHERE kind = 'kernel' AND address < 0";
 
-static int copy_tables(sqlite3 *from, sqlite3 *to, const struct export_options *options, bool *ret_has_sample)
+/* ---- Progress ---- */
+
+/* Rows by their numbers: counting them would read each table twice. Tables without numbers are short, and left out. */
+struct copying {
+	const struct export_options *options;
+	uint64_t n_before, n_table, n_all;
+};
+
+static uint64_t number(sqlite3 *db, char *sql)
+{
+	CLEANUP(sqlite3_finalizep) sqlite3_stmt *row = NULL;
+	int64_t n = 0;
+
+	if (sql && sqlite3_prepare_v2(db, sql, -1, &row, NULL) == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW)
+		n = sqlite3_column_int64(row, 0);
+	sqlite3_free(sql);
+	return (uint64_t)MAX(n, 0);
+}
+
+static uint64_t rows_of(sqlite3 *db, const char *table)
+{
+	return number(db, sqlite3_mprintf("SELECT max(rowid) FROM main.\"%w\"", table));
+}
+
+/* Samples in blocks: each has a part in the totals. */
+static uint64_t samples_of(sqlite3 *db)
+{
+	return number(db, sqlite3_mprintf("SELECT sum(samples) FROM main.stack_total"));
+}
+
+static void measure(sqlite3 *db, struct copying *copying)
+{
+	CLEANUP(sqlite3_finalizep) sqlite3_stmt *rows = NULL;
+	bool has_sample = false;
+
+	if (sqlite3_prepare_v2(db, tables_sql, -1, &rows, NULL) != SQLITE_OK)
+		return;
+	while (sqlite3_step(rows) == SQLITE_ROW) {
+		const char *name = (const char *)sqlite3_column_text(rows, 0);
+
+		copying->n_all += rows_of(db, name);
+		has_sample |= strcmp(name, "sample") == 0;
+	}
+	if (!has_sample)
+		copying->n_all += samples_of(db);
+}
+
+static bool show(void *data, uint64_t n)
+{
+	const struct copying *copying = data;
+	const struct export_options *options = copying->options;
+
+	return !options->keep_going ||
+	       options->keep_going(options->data, copying->n_before + MIN(n, copying->n_table), copying->n_all);
+}
+
+/* ---- Copy ---- */
+
+static int copy_tables(sqlite3 *from, sqlite3 *to, struct copying *copying, bool *ret_has_sample)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *rows = NULL;
 	int code = SQLITE_OK, r;
@@ -71,7 +128,9 @@ static int copy_tables(sqlite3 *from, sqlite3 *to, const struct export_options *
 	while (r >= 0 && (code = sqlite3_step(rows)) == SQLITE_ROW) {
 		const char *name = (const char *)sqlite3_column_text(rows, 0);
 
-		r = store_copy_table(from, to, name, options->keep_going, options->data);
+		copying->n_table = rows_of(from, name);
+		r = store_copy_table(from, to, name, show, copying);
+		copying->n_before += copying->n_table;
 		*ret_has_sample |= strcmp(name, "sample") == 0;
 	}
 	if (r >= 0)
@@ -81,14 +140,17 @@ static int copy_tables(sqlite3 *from, sqlite3 *to, const struct export_options *
 
 static int copy_all(sqlite3 *from, sqlite3 *to, const struct export_options *options)
 {
+	struct copying copying = { .options = options };
 	bool has_sample = false;
 	int r;
 
-	r = copy_tables(from, to, options, &has_sample);
+	measure(from, &copying);
+	r = copy_tables(from, to, &copying, &has_sample);
 	if (r >= 0 && !has_sample)
 		r = create_sample(from, to);
+	copying.n_table = samples_of(from);
 	if (r >= 0 && !has_sample)
-		r = store_copy_rows(from, to, "sample", options->keep_going, options->data);
+		r = store_copy_rows(from, to, "sample", show, &copying);
 	if (r >= 0)
 		r = row_tables_copy(from, to);
 	return r < 0 ? r : store_copy_views(from, to);

@@ -221,7 +221,7 @@ static void put_head(const struct picture *picture, const char *title)
 		fputs(" % left out", out);
 	}
 	if (picture->inverted)
-		fputs(" · callers stand above what they call", out);
+		fputs(" · callers are above their callees", out);
 	fputs("</text>\n", out);
 	put_legend(picture);
 	fputs("</g>\n", out);

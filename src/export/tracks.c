@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
 #include "src/store/store.h"
 
-DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 DEFINE_CLEANUP(struct tracks *, tracks_free)
 
 /* pid, thread, name, begin, end: ns of CLOCK_MONOTONIC; an end of NULL: it goes on. */

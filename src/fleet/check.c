@@ -92,6 +92,7 @@ static int open_checked(struct checked *checked, const char *path, const struct 
 	ret->n_samples = counts.n_samples;
 	ret->n_open = counts.n_open;
 	ret->n_dropped = counts.n_dropped;
+	ret->n_refused = counts.n_refused;
 	return r;
 }
 

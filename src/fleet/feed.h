@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* feed.h - a recording as its shipper reads it: runs, threads, and samples whose stacks are ids of their contents. Private.
  *
- * Invariants:
- * 1. A recording is only read. It may be written meanwhile: each pass opens it again, and sees whole batches.
- * 2. The id of a stack is a hash of the functions from its outermost frame to its innermost, that of a function a hash of
- *    its kind, role, name, file, line and module. All hosts agree on them without asking each other.
- * 3. A frame without a name yet is the function "libfoo.so+0x1234". The next pass looks again.
- * 4. Another file at the path (compact, a new recording) has other ids: they are forgotten. feed.run says whose they are.
- * 5. The file is foreign: chains of parents and inlined functions have bounds, and references must resolve.
+ * Invariants: 1. A recording is only read. It may be written meanwhile: each pass opens it again, and sees whole
+ * batches. 2. The id of a stack is a hash of the functions from its outermost frame to its innermost. That of a
+ * function is a hash of its kind, role, name, file, line and module. All hosts agree on them without asking each other.
+ * 3. A frame without a name yet is the function "libfoo.so+0x1234". The next pass looks again. 4. Another file at the
+ * path (compact, a new recording) has other ids: they are forgotten. feed.run says whose they are. 5. The file is
+ * foreign: chains of parents and inlined functions have bounds, and references must resolve.
  */
 #ifndef PROBING_FLEET_FEED_H
 #define PROBING_FLEET_FEED_H

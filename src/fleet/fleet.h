@@ -35,7 +35,9 @@ struct fleet_sink {
 	const char *target; /* plans are of it: the address without secrets */
 	/*
 	 * Send a range. @ret_bytes: sent. @why: a sentence, of FLEET_MAX_SENTENCE bytes.
-	 * Returns 0: it has arrived; -EAGAIN: it is sent again later; another error ends the shipper.
+	 * Returns 0: it has arrived; -EAGAIN: it is sent again later; -EMSGSIZE: it is too large, and sent as two halves;
+	 * -EREMOTEIO: it is refused, and set aside; -EREMOTE: a part of it is, so it is set aside; another error ends the
+	 * shipper.
 	 */
 	int (*send)(void *data, const struct fleet_range *range, uint64_t *ret_bytes, char *why);
 	void *data;
@@ -44,6 +46,7 @@ struct fleet_sink {
 struct fleet_options {
 	struct fleet_access access;
 	const struct fleet_sink *sink; /* instead of the servers of access; NULL: ClickHouse */
+	bool retries_refused;          /* send again what a sink has refused */
 	const char *job;               /* of all recordings */
 	int rank;                      /* of processes whose environment says nothing; -1: unknown */
 	double raw_s;                  /* send samples themselves if they are younger; 0: none, INFINITY: all */
@@ -52,10 +55,15 @@ struct fleet_options {
 	const char *state;             /* folder of the plans; NULL: the user's state folder */
 	void (*say)(void *data, const char *sentence); /* news on the way: a server that does not answer; may be NULL */
 	void *say_data;
+	/* Between requests: samples sent by this call, and those with all that wait; may be NULL. */
+	void (*show)(void *data, uint64_t n_sent, uint64_t n_all);
+	void *show_data;
 };
 
 struct fleet_result {
 	uint64_t n_shipments, n_samples, n_bytes; /* sent by this call; bytes of blocks */
+	uint64_t n_refused;                       /* samples that a sink has refused; the recording keeps them */
+	uint64_t n_partly;                        /* of them those of shipments of which it has taken a part */
 	char error[FLEET_MAX_SENTENCE];           /* after an error */
 };
 
@@ -63,7 +71,8 @@ struct fleet_result {
  * fleet_ship - send recordings to the end; those that are still written are followed.
  * Errors: -ECANCELED keep_going() said so; -EACCES user or password, or rights; -ENOENT no tables, or no recording;
  *         -EBUSY another shipper has that recording; -EBADE the server has other rows than were sent;
- *         -EKEYREJECTED its certificate; others of reading and writing. ret->error has a sentence.
+ *         -EKEYREJECTED its certificate; -EREMOTEIO a sink refuses all shipments; others of reading and writing. ret->error has a sentence.
+ * Of several recordings those that can be read are sent before such an error; say() has a sentence about each of the others.
  * Lost connections and overloaded servers are no errors: they are waited for without end.
  * A sink gets each range at least once: it cannot be asked whether one has arrived whose answer was lost.
  */
@@ -96,6 +105,7 @@ struct fleet_status {
 	int64_t n_planned;                  /* number of the last sample that a shipment has */
 	uint64_t n_done, n_open, n_samples; /* shipments that arrived, that did not; samples of the former */
 	uint64_t n_dropped;                 /* samples that the recording had dropped before they were sent */
+	uint64_t n_refused;                 /* samples that a sink has refused */
 	uint64_t n_wrong;                   /* fleet_verify(): shipments whose rows differ */
 	uint64_t n_lost, n_doubled;         /* and by how many samples */
 };

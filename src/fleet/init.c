@@ -9,8 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "src/fleet/server.h"
+
+/* A new replica refuses changes until it has come to an agreement with the others. Source: ClickHouse, ErrorCodes.cpp. */
+enum { TABLE_IS_READ_ONLY = 242, READ_ONLY_TRIES = 50, READ_ONLY_WAIT_NS = 200000000 };
 
 struct initing {
 	const struct fleet_init *init;
@@ -37,6 +41,10 @@ static int run(struct initing *initing, const char *sql, const char *shown)
 	if (initing->init->is_dry)
 		return 0;
 	r = server_ask(initing->server, sql, setting, false, NULL);
+	for (unsigned i = 0; r == -EAGAIN && initing->server->code == TABLE_IS_READ_ONLY && i < READ_ONLY_TRIES; i++) {
+		nanosleep(&(struct timespec){ .tv_nsec = READ_ONLY_WAIT_NS }, NULL);
+		r = server_ask(initing->server, sql, setting, false, NULL);
+	}
 	return r < 0 ? fail(initing, r) : 0;
 }
 

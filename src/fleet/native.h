@@ -4,8 +4,8 @@
  *   varint columns, varint rows, then of each column: its name, its type, and its values one behind the other.
  *   A text is a varint of its bytes and these. An array's column is the ends of all arrays as UInt64, then all elements.
  *
- * The frame: 16 bytes for a checksum, 0x90 (zstd), the bytes of the frame from that byte on and those of the block, each as
- * 4 bytes, and the zstd frame. The checksum is CityHash, which zstd's own makes superfluous: the request says so
+ * The frame: 16 bytes for a checksum; 0x90 (zstd); the bytes of the frame from that byte on and those of the block,
+ * each as 4 bytes; the zstd frame. The checksum is CityHash, which zstd's own makes superfluous: the request says so
  * (http_native_compression_disable_checksumming_on_decompress), and a damaged frame is refused by zstd.
  *
  * One block is a request: 18.16 answers 200 to a body that was cut between two blocks, and keeps the first.

@@ -11,14 +11,21 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
+#include "base/sqlite_cleanup.h"
 #include "src/store/store.h"
+
+/*
+ * The column done. REFUSED and REOPENED are of a row of refusals: REFUSED are left out, REOPENED wait as OPEN ones do.
+ *
+ *   OPEN -> DONE | SET_ASIDE | REFUSED;  REFUSED -> SET_ASIDE (another one was taken) | REOPENED (everything is refused)
+ *   REOPENED -> DONE | SET_ASIDE | REFUSED | OPEN (another one was taken)
+ */
+enum { OPEN, DONE, SET_ASIDE, REFUSED, REOPENED };
 
 struct plan {
 	sqlite3 *db;
 	char *path, *target;
 };
-
-DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 /* FULL: the disk has it when a statement returns. EXCLUSIVE: until the connection ends, nobody else writes. */
 static const char begin_sql[] =
@@ -119,7 +126,7 @@ static struct shipment shipment_of(sqlite3_stmt *row)
 				  .day = (uint32_t)sqlite3_column_int64(row, 3),
 				  .n_samples = (uint32_t)sqlite3_column_int64(row, 4),
 				  .is_raw = sqlite3_column_int(row, 5) != 0,
-				  .is_done = sqlite3_column_int(row, 6) != 0 };
+				  .is_done = sqlite3_column_int(row, 6) == DONE };
 }
 
 int plan_next(struct plan *plan, struct shipment *ret)
@@ -127,7 +134,7 @@ int plan_next(struct plan *plan, struct shipment *ret)
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *row = NULL;
 	int r = prepare(
 		plan,
-		"SELECT block, first, last, day, samples, raw, done FROM shipment WHERE target = ?1 AND NOT done"
+		"SELECT block, first, last, day, samples, raw, done FROM shipment WHERE target = ?1 AND done IN (0, 4)"
 		" ORDER BY block LIMIT 1",
 		&row);
 
@@ -182,32 +189,121 @@ static int put(struct plan *plan, sqlite3_stmt *statement, const struct shipment
 	return step(plan, statement);
 }
 
+static const char put_sql[] = "INSERT INTO shipment VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+
+/* COMMIT, or ROLLBACK after an error, which is returned: about a failure of that nothing can be done. */
+static int end_transaction(struct plan *plan, int r)
+{
+	if (r == 0)
+		r = store_errno(plan->db, sqlite3_exec(plan->db, "COMMIT", NULL, NULL, NULL));
+	if (r < 0)
+		sqlite3_exec(plan->db, "ROLLBACK", NULL, NULL, NULL);
+	return r;
+}
+
 int plan_put(struct plan *plan, const struct shipment *shipments, unsigned n)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;
-	int r = prepare(plan, "INSERT INTO shipment VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)", &statement);
+	int r = prepare(plan, put_sql, &statement);
 
 	if (r == 0)
 		r = store_errno(plan->db, sqlite3_exec(plan->db, "BEGIN IMMEDIATE", NULL, NULL, NULL));
 	for (unsigned i = 0; i < n && r == 0; i++)
 		r = put(plan, statement, &shipments[i]);
 	sqlite3_reset(statement);
+	return end_transaction(plan, r);
+}
+
+static int set_done(struct plan *plan, uint32_t block, int done)
+{
+	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;
+	int r = prepare(plan, "UPDATE shipment SET done = ?3 WHERE target = ?1 AND block = ?2", &statement);
+
 	if (r == 0)
-		r = store_errno(plan->db, sqlite3_exec(plan->db, "COMMIT", NULL, NULL, NULL));
-	if (r < 0)
-		sqlite3_exec(plan->db, "ROLLBACK", NULL, NULL,
-			     NULL); /* nothing to do about a failure: the first one counts */
-	return r;
+		r = store_errno(plan->db, sqlite3_bind_int64(statement, 2, block));
+	if (r == 0)
+		r = store_errno(plan->db, sqlite3_bind_int(statement, 3, done));
+	return r == 0 ? step(plan, statement) : r;
 }
 
 int plan_finish(struct plan *plan, uint32_t block)
 {
-	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;
-	int r = prepare(plan, "UPDATE shipment SET done = 1 WHERE target = ?1 AND block = ?2", &statement);
+	return set_done(plan, block, DONE);
+}
 
-	if (r == 0)
-		r = store_errno(plan->db, sqlite3_bind_int64(statement, 2, block));
+int plan_set_aside(struct plan *plan, uint32_t block)
+{
+	return set_done(plan, block, SET_ASIDE);
+}
+
+int plan_refuse(struct plan *plan, uint32_t block)
+{
+	return set_done(plan, block, REFUSED);
+}
+
+/* All shipments, by one statement that changes their states. */
+static int change_all(struct plan *plan, const char *sql)
+{
+	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;
+	int r = prepare(plan, sql, &statement);
+
 	return r == 0 ? step(plan, statement) : r;
+}
+
+int plan_reopen(struct plan *plan)
+{
+	return change_all(plan, "UPDATE shipment SET done = 4 WHERE target = ?1 AND done = 3");
+}
+
+int plan_end_row(struct plan *plan)
+{
+	return change_all(plan, "UPDATE shipment SET done = CASE done WHEN 3 THEN 2 ELSE 0 END"
+				" WHERE target = ?1 AND done IN (3, 4)");
+}
+
+int plan_retry(struct plan *plan)
+{
+	return change_all(plan, "UPDATE shipment SET done = 0 WHERE target = ?1 AND done IN (2, 3, 4)");
+}
+
+static int shorten(struct plan *plan, uint32_t block, int64_t last, uint32_t n_samples)
+{
+	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;
+	int r = prepare(plan, "UPDATE shipment SET last = ?3, samples = ?4 WHERE target = ?1 AND block = ?2",
+			&statement);
+
+	if (r < 0)
+		return r;
+	sqlite3_bind_int64(statement, 2, block);
+	sqlite3_bind_int64(statement, 3, last);
+	sqlite3_bind_int64(statement, 4, n_samples);
+	return step(plan, statement);
+}
+
+int plan_split(struct plan *plan, const struct shipment *whole, int64_t last_of_first, uint32_t n_first)
+{
+	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;
+	struct shipment second = *whole;
+	int64_t newest = 0;
+	int r;
+
+	if (last_of_first < whole->first || last_of_first >= whole->last || n_first == 0 || n_first >= whole->n_samples)
+		return -EINVAL;
+	r = plan_last(plan, &second.block, &newest);
+	second.block++;
+	second.first = last_of_first + 1;
+	second.n_samples -= n_first;
+	if (r == 0)
+		r = prepare(plan, put_sql, &statement);
+	if (r == 0)
+		r = store_errno(plan->db, sqlite3_exec(plan->db, "BEGIN IMMEDIATE", NULL, NULL, NULL));
+	if (r < 0)
+		return r;
+	r = put(plan, statement, &second);
+	sqlite3_reset(statement);
+	if (r == 0)
+		r = shorten(plan, whole->block, last_of_first, n_first);
+	return end_transaction(plan, r);
 }
 
 int plan_count(struct plan *plan, struct plan_counts *ret)
@@ -215,9 +311,11 @@ int plan_count(struct plan *plan, struct plan_counts *ret)
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *row = NULL;
 	int r = prepare(
 		plan,
-		"SELECT coalesce(sum(done), 0), coalesce(sum(CASE WHEN done THEN samples END), 0),"
-		" coalesce(sum(NOT done), 0), (SELECT coalesce(sum(n), 0) FROM (SELECT last - first + 1 - sum(samples) AS n"
-		" FROM shipment WHERE target = ?1 GROUP BY first)) FROM shipment WHERE target = ?1",
+		"SELECT coalesce(sum(done = 1), 0), coalesce(sum(CASE WHEN done = 1 THEN samples END), 0),"
+		" coalesce(sum(done IN (0, 4)), 0), (SELECT coalesce(sum(n), 0) FROM (SELECT last - first + 1 - sum(samples) AS n"
+		" FROM shipment WHERE target = ?1 GROUP BY first)),"
+		" coalesce(sum(CASE WHEN done IN (2, 3) THEN samples END), 0), coalesce(sum(done IN (3, 4)), 0)"
+		" FROM shipment WHERE target = ?1",
 		&row);
 
 	if (r == 0)
@@ -227,7 +325,9 @@ int plan_count(struct plan *plan, struct plan_counts *ret)
 	*ret = (struct plan_counts){ .n_done = (uint64_t)sqlite3_column_int64(row, 0),
 				     .n_samples = (uint64_t)sqlite3_column_int64(row, 1),
 				     .n_open = (uint64_t)sqlite3_column_int64(row, 2),
-				     .n_dropped = (uint64_t)MAX(sqlite3_column_int64(row, 3), 0) };
+				     .n_dropped = (uint64_t)MAX(sqlite3_column_int64(row, 3), 0),
+				     .n_refused = (uint64_t)sqlite3_column_int64(row, 4),
+				     .n_in_row = (uint64_t)sqlite3_column_int64(row, 5) };
 	return 0;
 }
 
@@ -242,7 +342,7 @@ int plan_job(struct plan *plan, const char *given, char **ret)
 	if (r == 0 && given)
 		r = step(plan, put);
 	if (r == 0)
-		r = prepare(plan, "SELECT job FROM job WHERE target = ?1", &row);
+		r = prepare(plan, "SELECT coalesce(job, '') FROM job WHERE target = ?1", &row);
 	if (r == 0)
 		r = step(plan, row);
 	if (r < 0)

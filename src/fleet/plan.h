@@ -4,9 +4,9 @@
  * A shipment is a fixed range of a recording's samples. It is written down here, and on the disk, before it is sent the
  * first time: a shipper that is killed continues with the same ranges, and so the same numbers of blocks.
  *
- * The plan is a small SQLite file in the user's state folder (~/.local/state/probing/ship/RUN.db), not beside the recording:
- * a recording may be in a folder that its shipper may not write to, may be moved or renamed before it is sent completely
- * (its run finds the plan again), and probing's readers never write into a recording or its folder.
+ * The plan is a small SQLite file in the user's state folder (~/.local/state/probing/ship/RUN.db), not beside the
+ * recording: a recording may be in a folder that its shipper may not write to. It may be moved or renamed before it is
+ * sent completely; its run finds the plan again. And probing's readers never write into a recording or its folder.
  */
 #ifndef PROBING_FLEET_PLAN_H
 #define PROBING_FLEET_PLAN_H
@@ -53,6 +53,29 @@ int plan_parse(const char *line, struct shipment *ret);
 /* plan_finish - it has arrived completely. */
 int plan_finish(struct plan *plan, uint32_t block);
 
+/*
+ * A receiver that refuses a shipment may refuse it for its samples, or refuse everything. So a refused shipment is one of a row
+ * until the receiver has taken another one, also over several processes: plan_count() counts the row.
+ *
+ * plan_refuse - the receiver has refused it: plan_next() leaves it out, and it is in the row.
+ * plan_set_aside - the receiver has taken a part of it: plan_next() leaves it out, and it is in no row.
+ * plan_reopen - the receiver refuses everything: plan_next() returns those of the row again. They stay in the row.
+ * plan_end_row - the receiver takes shipments: those of the row that plan_next() leaves out were refused for their samples.
+ * plan_retry - plan_next() leaves none out, and there is no row.
+ */
+int plan_refuse(struct plan *plan, uint32_t block);
+int plan_set_aside(struct plan *plan, uint32_t block);
+int plan_reopen(struct plan *plan);
+int plan_end_row(struct plan *plan);
+int plan_retry(struct plan *plan);
+
+/*
+ * plan_split - in the place of a shipment there are two: its samples up to a number, and a new one of those behind it. On
+ * the disk afterwards.
+ * @n_first: samples of the former. -EINVAL: one of them would have none.
+ */
+int plan_split(struct plan *plan, const struct shipment *whole, int64_t last_of_first, uint32_t n_first);
+
 /* plan_each - pass all shipments, in order. A negative result of take ends it and is returned. */
 int plan_each(struct plan *plan, int (*take)(void *data, const struct shipment *shipment), void *data);
 
@@ -67,6 +90,8 @@ struct plan_counts {
 	uint64_t n_done, n_samples; /* shipments that have arrived, and their samples */
 	uint64_t n_open;            /* shipments that have not */
 	uint64_t n_dropped;         /* samples that the recording had dropped before they were planned */
+	uint64_t n_refused; /* samples of shipments that plan_next() leaves out; they are neither done nor open */
+	uint64_t n_in_row;  /* shipments that the receiver has refused since it took one */
 };
 int plan_count(struct plan *plan, struct plan_counts *ret);
 

@@ -80,8 +80,7 @@ int fleet_finish_rows(struct fleet *fleet, const struct row_cursor *cursor)
 {
 	if (!cursor->is_damaged)
 		return 0;
-	return fleet_fail(fleet, -EBADMSG, "%s answers with a row that is cut or is none of probing's",
-			  fleet->place.base);
+	return fleet_fail(fleet, -EBADMSG, "%s answers with a truncated or foreign row", fleet->place.base);
 }
 
 int fleet_begin(struct fleet_statement *statement)

@@ -5,11 +5,11 @@
  * fetched; a new recording gets them as sums without times, as from an import. So every verb shows them as it shows a
  * file, and the same as of the recordings that were sent, merged.
  *
- * Invariants:
- * 1. A server that does not answer is an error, unless fleet_place_to_read.is_partial is set; then fleet_missing() names it.
- * 2. No text is ever a part of a statement: texts are hexadecimal digits (fleet_text()), numbers are printed from integers,
- *    and words of conditions come from tables of ours. fleet_ask() alone sends a statement of the user.
- * 3. A stack or a function whose row is missing is an error, as rows without their stack would be less than the whole.
+ * Invariants: 1. A server that does not answer is an error, unless fleet_place_to_read.is_partial is set; then
+ * fleet_missing() names it. 2. No text is ever a part of a statement: texts are hexadecimal digits (fleet_text()),
+ * numbers are printed from integers, and words of conditions come from tables of ours. Only fleet_ask() sends a
+ * statement of the user. 3. A stack or a function whose row is missing is an error, as rows without their stack would
+ * be less than the whole.
  */
 #ifndef PROBING_FLEET_READ_H
 #define PROBING_FLEET_READ_H

@@ -217,7 +217,7 @@ static int fail_status(struct fleet_server *server, int status, const char *text
 		return fail(server, -EAGAIN, "%s answers %d: %s", server->base, status, text);
 	if (status == 401 || status == 403)
 		return fail(server, -EACCES, "%s refuses the user %s (status %d)", server->base, server->user, status);
-	return fail(server, -EPROTO, "%s is no ClickHouse: it answers %d: %s", server->base, status, text);
+	return fail(server, -EPROTO, "%s is not ClickHouse: it answers %d: %s", server->base, status, text);
 }
 
 static int judge(struct fleet_server *server, const struct http_answer *answer, bool is_users)
@@ -299,7 +299,7 @@ int server_ask_number(struct fleet_server *server, const char *sql, uint64_t *re
 		return r;
 	number = strtoull(answer, &end, 10);
 	if (end == answer)
-		return fail(server, -EPROTO, "%s is no ClickHouse: it answers no number", server->base);
+		return fail(server, -EPROTO, "%s is not ClickHouse: it answers no number", server->base);
 	*ret = number;
 	return 0;
 }
@@ -314,7 +314,7 @@ int server_meet(struct fleet_server *server)
 	first_line(answer, server->version, sizeof server->version);
 	r = fleet_parse_version(server->version, &server->dialect);
 	if (r == -EINVAL)
-		return fail(server, -EPROTO, "%s is no ClickHouse: it does not say its version", server->base);
+		return fail(server, -EPROTO, "%s is not ClickHouse: it does not say its version", server->base);
 	return r < 0 ? fail(server, r, "%s is ClickHouse %s: probing needs 18.16, or 20.8 and newer", server->base,
 			    server->version)
 		     : 0;

@@ -30,6 +30,7 @@ enum {
 	GRACE_MS = 200,        /* for one of our own that failed */
 	RUNNING_TRIES = 3000,  /* an insert that runs for ever is none of ours */
 	DAYS_PER_WEEK = 7,
+	MAX_REFUSED = 8, /* shipments in a row: not their samples are why */
 };
 
 struct ship {
@@ -39,6 +40,10 @@ struct ship {
 	size_t n_servers;
 	struct recording *recordings;
 	size_t n_recordings;
+	int unread; /* of recordings that cannot be read, the first one's error; 0: there is none */
+	const char *unread_path;
+	unsigned n_in_row;  /* shipments that a sink has refused since it took one; also those of earlier processes */
+	uint32_t sink_rows; /* it takes no more samples at a time; 0: no limit is known */
 	struct blocks blocks;
 	struct native small; /* threads, runs, rows of shipments */
 };
@@ -62,10 +67,24 @@ static double now_s(void)
 
 /* ---- Waiting ---- */
 
+/* Samples that are sent, and those that wait in recordings that have been looked into. */
+static void show(const struct ship *ship)
+{
+	const struct fleet_options *options = ship->options;
+	uint64_t n_waiting = 0;
+
+	if (!options->show)
+		return;
+	for (size_t i = 0; i < ship->n_recordings; i++)
+		n_waiting += ship->recordings[i].n_waiting;
+	options->show(options->show_data, ship->result->n_samples, ship->result->n_samples + n_waiting);
+}
+
 static bool goes_on(const struct ship *ship)
 {
 	const struct fleet_access *access = &ship->options->access;
 
+	show(ship);
 	return !access->keep_going || access->keep_going(access->keep_going_data);
 }
 
@@ -309,6 +328,83 @@ static struct fleet_range range_of(const struct feed *feed, const struct shipmen
 	return range;
 }
 
+/*
+ * A receiver takes no body as large as that of this shipment: two halves take its place, and later shipments are as small.
+ * Samples that were dropped from the recording since they were planned count as those of the first half.
+ */
+static int halve(struct ship *ship, const struct recording *recording, const struct shipment *shipment)
+{
+	const struct feed *feed = &recording->feed;
+	uint32_t n_second = (uint32_t)feed->n_rows / 2;
+
+	ship->sink_rows = (uint32_t)feed->n_rows - n_second;
+	return plan_split(recording->plan, shipment, feed->last - n_second, shipment->n_samples - n_second);
+}
+
+/* The plans of all recordings: a row of refusals is of the receiver. */
+static int change_plans(struct ship *ship, int (*change)(struct plan *plan))
+{
+	int r = 0;
+
+	for (size_t i = 0; i < ship->n_recordings && r == 0; i++)
+		if (ship->recordings[i].plan)
+			r = change(ship->recordings[i].plan);
+	return r;
+}
+
+/* The receiver takes shipments. */
+static int end_row(struct ship *ship)
+{
+	if (ship->n_in_row == 0)
+		return 0;
+	ship->n_in_row = 0;
+	return change_plans(ship, plan_end_row);
+}
+
+static void say_set_aside(struct ship *ship, const struct feed *feed, const char *how, const char *why)
+{
+	char text[FLEET_MAX_SENTENCE];
+
+	ship->result->n_refused += feed->n_rows;
+	snprintf(text, sizeof text, "%s: %zu samples (%" PRId64 " to %" PRId64 ") are %s: %.700s", feed->path,
+		 feed->n_rows, feed->first, feed->last, how, why);
+	say(ship, "%s", text);
+}
+
+/*
+ * It would be refused again, and those behind it would wait for ever. The recording keeps its samples. But if the receiver
+ * refuses everything, all of the row wait, and so does the next process after its first refusal.
+ */
+static int refuse(struct ship *ship, const struct recording *recording, const struct shipment *shipment,
+		  const char *why)
+{
+	int r = plan_refuse(recording->plan, shipment->block);
+
+	if (r == 0 && ++ship->n_in_row >= MAX_REFUSED) {
+		r = change_plans(ship, plan_reopen);
+		return r < 0 ? r
+			     : fail(ship, -EREMOTEIO,
+				    "%s; at least %d shipments in a row were refused, so all of them and the others wait",
+				    why, MAX_REFUSED);
+	}
+	if (r == 0)
+		say_set_aside(ship, &recording->feed, "set aside", why);
+	return r;
+}
+
+/* The receiver does not say which part it has refused: to send all of it again would double the other one. */
+static int set_part_aside(struct ship *ship, const struct recording *recording, const struct shipment *shipment,
+			  const char *why)
+{
+	int r = plan_set_aside(recording->plan, shipment->block);
+
+	if (r < 0)
+		return r;
+	ship->result->n_partly += recording->feed.n_rows;
+	say_set_aside(ship, &recording->feed, "taken in part, and set aside", why);
+	return end_row(ship);
+}
+
 /* Samples that were dropped from the recording since they were planned are gone. */
 static int send_to_sink(struct ship *ship, struct recording *recording, const struct shipment *shipment)
 {
@@ -324,10 +420,19 @@ static int send_to_sink(struct ship *ship, struct recording *recording, const st
 		if (r < 0)
 			return r;
 	}
+	if (r == -EMSGSIZE && recording->feed.n_rows > 1)
+		return halve(ship, recording, shipment);
+	if (r == -EREMOTE)
+		return set_part_aside(ship, recording, shipment, why);
+	if (r == -EREMOTEIO || r == -EMSGSIZE)
+		return refuse(ship, recording, shipment, why);
 	if (r < 0)
 		return fail(ship, r, "%s", why);
 	end_patience(ship, &patience);
 	r = plan_finish(recording->plan, shipment->block);
+	if (r < 0 || recording->feed.n_rows == 0) /* the receiver has taken nothing: the row goes on */
+		return r;
+	r = end_row(ship);
 	if (r < 0)
 		return r;
 	ship->result->n_shipments++;
@@ -515,7 +620,9 @@ static unsigned split_by_day(const struct feed *feed, const struct shipment *ran
 
 static size_t max_rows(const struct ship *ship)
 {
-	return ship->options->max_rows ? ship->options->max_rows : FLEET_MAX_ROWS;
+	size_t most = ship->options->max_rows ? ship->options->max_rows : FLEET_MAX_ROWS;
+
+	return ship->sink_rows ? MIN(most, (size_t)ship->sink_rows) : most;
 }
 
 static bool is_raw(const struct ship *ship, const struct feed *feed)
@@ -624,11 +731,29 @@ static int meet(struct ship *ship, struct fleet_server *server)
 	return r < 0 ? fail(ship, r, "%s", server->error) : 0;
 }
 
+/* The row of refusals of an earlier process goes on, unless the sink has taken a shipment since. */
+static int continue_row(struct ship *ship, struct recording *recording)
+{
+	struct plan_counts counts;
+	int r;
+
+	if (ship->options->retries_refused)
+		return plan_retry(recording->plan);
+	if (ship->result->n_shipments > 0 || ship->result->n_partly > 0)
+		return plan_end_row(recording->plan);
+	r = plan_count(recording->plan, &counts);
+	if (r == 0)
+		ship->n_in_row += (unsigned)MIN(counts.n_in_row, (uint64_t)MAX_REFUSED);
+	return r;
+}
+
 static int introduce_to_sink(struct ship *ship, struct recording *recording)
 {
 	int r = plan_open(ship->options->state, recording->feed.run.run, ship->options->sink->target, &recording->plan);
 
 	recording->run = recording->feed.run.run;
+	if (r == 0)
+		r = continue_row(ship, recording);
 	return r < 0 ? fail_plan(ship, recording, r) : 0;
 }
 
@@ -674,6 +799,28 @@ static void begin_anew(struct ship *ship, struct recording *recording)
 	recording->is_run_sent = false;
 }
 
+/* Numbers of samples increase by one, so that those behind a shipment wait. */
+static void count_waiting(struct recording *recording, int64_t last)
+{
+	int64_t newest = 0;
+
+	if (feed_newest(&recording->feed, &newest) == 0)
+		recording->n_waiting = (uint64_t)MAX(newest - last, 0);
+}
+
+/* Before the first shipment: recordings that have not had their turn yet count with all their samples. */
+static void measure(struct ship *ship)
+{
+	for (size_t i = 0; ship->options->show && i < ship->n_recordings; i++) {
+		struct recording *recording = &ship->recordings[i];
+
+		if (feed_begin(&recording->feed) == 0)
+			count_waiting(recording, 0);
+		feed_end(&recording->feed);
+	}
+	show(ship);
+}
+
 /* All that can be sent by now. */
 static int send_all(struct ship *ship, struct recording *recording)
 {
@@ -695,8 +842,10 @@ static int send_all(struct ship *ship, struct recording *recording)
 		if (r < 0)
 			return fail(ship, r, "%s: samples %" PRId64 " to %" PRId64 " cannot be read: %s",
 				    recording->feed.path, shipment.first, shipment.last, strerror(-r));
+		count_waiting(recording, shipment.first - 1);
 		r = ship->options->sink ? send_to_sink(ship, recording, &shipment)
 					: send_shipment(ship, recording, &shipment);
+		count_waiting(recording, shipment.last);
 		if (r < 0)
 			return ship->result->error[0] || r == -ECANCELED ? r : fail_plan(ship, recording, r);
 		recording->next_s = now_s() + ship->options->every_s;
@@ -716,6 +865,28 @@ static int fail_source(struct ship *ship, const struct recording *recording, int
 	return fail(ship, error, "%s", sentence);
 }
 
+/*
+ * A recording that cannot be read: the others do not wait behind it. While a recorder writes it, it is tried again: it may just
+ * begin.
+ */
+static int pass_over(struct ship *ship, struct recording *recording, int error)
+{
+	int r = fail_source(ship, recording, error);
+
+	if (error == -ENOMEM || ship->n_recordings == 1)
+		return r;
+	if (!recording->is_live) {
+		say(ship, "%s", ship->result->error);
+		recording->is_finished = true;
+		if (!ship->unread) {
+			ship->unread = r;
+			ship->unread_path = recording->feed.path;
+		}
+	}
+	ship->result->error[0] = '\0';
+	return 0;
+}
+
 /* A recorder that ended before the file was opened has written all of it. */
 static int pass(struct ship *ship, struct recording *recording)
 {
@@ -724,7 +895,7 @@ static int pass(struct ship *ship, struct recording *recording)
 	recording->is_live = recording->feed.is_live = store_is_written(recording->feed.path);
 	r = feed_begin(&recording->feed);
 	if (r < 0)
-		return fail_source(ship, recording, r);
+		return pass_over(ship, recording, r);
 	if (recording->plan && recording->run != recording->feed.run.run)
 		begin_anew(ship, recording);
 	if (!recording->plan)
@@ -809,11 +980,15 @@ int fleet_ship(const char *const *paths, size_t n_paths, const struct fleet_opti
 
 	*ret = (struct fleet_result){ 0 };
 	r = open_all(&ship, paths, n_paths);
+	if (r == 0)
+		measure(&ship);
 	while (r == 0 && !is_finished) {
 		r = pass_all(&ship, &is_finished);
 		if (r == 0 && !is_finished)
 			r = wait_ms(&ship, pause_ms(options));
 	}
+	if (r == 0 && ship.unread)
+		r = fail(&ship, ship.unread, "%s cannot be read; all recordings that can are sent", ship.unread_path);
 	if (r < 0 && !ret->error[0])
 		fail(&ship, r, "%s", r == -ECANCELED ? "stopped; the next ship goes on from there" : strerror(-r));
 	ship_done(&ship);

@@ -23,6 +23,7 @@ struct recording {
 	bool is_first; /* the next shipment may have been sent before, by another process */
 	double next_s; /* monotonic: when its samples have waited long enough */
 	uint64_t n_shipments, n_samples;
+	uint64_t n_waiting; /* samples that are not sent yet */
 	char error[FLEET_MAX_SENTENCE];
 };
 

@@ -7,12 +7,11 @@
  * NAME_local has the rows of one server. NAME, for reading, shows those of all shards: Distributed in a cluster, Merge on
  * a single server. Writers write into NAME_local of the shard that run % shards selects.
  *
- * Invariants:
- * 1. Inserted rows are never changed. The key of each table makes a row that was inserted twice one row again.
- * 2. A run's samples and totals carry the number of their shipment (block), which has rows of one day (UTC) only, so that
- *    an insert is one part of a table: all or nothing.
- * 3. No text of a recording is ever a part of a statement. Names of databases and clusters are checked
- *    (fleet_is_name()); texts to compare with are hexadecimal digits (fleet_text()).
+ * Invariants: 1. Inserted rows are never changed. The key of each table makes a row that was inserted twice one row
+ * again. 2. A run's samples and totals carry the number of their shipment (block). It has rows of one day (UTC) only,
+ * so that an insert is one part of a table: all or nothing. 3. No text of a recording is ever a part of a statement.
+ * Names of databases and clusters are checked (fleet_is_name()); texts to compare with are hexadecimal digits
+ * (fleet_text()).
  */
 #ifndef PROBING_FLEET_TABLES_H
 #define PROBING_FLEET_TABLES_H

@@ -3,7 +3,7 @@
  *
  * An importer is a const descriptor in import_<name>.c and one word in meson.build, which generates
  * the table. It parses foreign bytes, and passes their contents to a sink, which makes
- * rows of them; docs/contributing/adding-an-importer.md.
+ * rows of them; docs/extending.md.
  */
 #ifndef PROBING_IMPORT_H
 #define PROBING_IMPORT_H
@@ -16,14 +16,22 @@
 
 struct sink;
 
+/* How far an import is. */
+struct import_progress {
+	uint64_t n_rows;  /* put */
+	const char *what; /* "read" or "written", one address each */
+	uint64_t n_done,
+		n_all; /* of the file, in the importer's own unit; then of the rows to write; n_all 0: unknown */
+};
+
 /* A complete file in memory. */
 struct import_input {
 	const char *name; /* its path, for messages */
 	uint8_t *bytes;   /* may be changed: private copy */
 	size_t n_bytes;
 	uint64_t modified_ns; /* CLOCK_REALTIME: time of its last change, for contents without a time of their own */
-	/* Called now and then with rows that are done; false ends it with -ECANCELED. May be NULL. */
-	bool (*keep_going)(void *data, uint64_t n);
+	/* Called now and then; false ends it with -ECANCELED. May be NULL. */
+	bool (*keep_going)(void *data, const struct import_progress *progress);
 	void *data;
 };
 

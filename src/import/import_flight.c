@@ -714,7 +714,7 @@ static int read_entries(struct flight *flight)
 	int r;
 
 	if (root->type != MARSHAL_DICT || !field(flight, root, "version"))
-		return damaged(flight, "it is no dump of PyTorch's Flight Recorder");
+		return damaged(flight, "it is not a dump of PyTorch's Flight Recorder");
 	entries = field(flight, root, "entries");
 	r = put_process(flight);
 	for (size_t i = 0; i < n_items(entries, MARSHAL_TUPLE) && r >= 0; i++) {
@@ -726,6 +726,8 @@ static int read_entries(struct flight *flight)
 		}
 		if (flight->n_looks == MAX_LOOKS)
 			r = endless(flight);
+		if (r >= 0)
+			r = sink_read(flight->sink, i + 1, n_items(entries, MARSHAL_TUPLE));
 	}
 	if (r >= 0 && n_read == 0 && n_items(entries, MARSHAL_TUPLE) > 0)
 		return damaged(flight, "its entries have no name, state or time");
@@ -776,7 +778,7 @@ static int read_json(struct flight *flight, const struct import_input *input)
 	if (r == -E2BIG)
 		return sink_explain(flight->sink, -EBADMSG, "it has more than %d values", MARSHAL_MAX_VALUES);
 	if (r == -EBADMSG)
-		return damaged(flight, "it is no dump of PyTorch's Flight Recorder");
+		return damaged(flight, "it is not a dump of PyTorch's Flight Recorder");
 	return r < 0 ? r : read_entries(flight);
 }
 

@@ -129,8 +129,11 @@ static int read_folded(const struct import_input *input, struct sink *sink)
 
 	run->counts = true;
 	strcpy(run->event, "samples");
-	while (r >= 0 && next_line(&rest, &line))
+	while (r >= 0 && next_line(&rest, &line)) {
 		r = read_line(sink, piece_trim(line));
+		if (r >= 0)
+			r = sink_read(sink, input->n_bytes - rest.n, input->n_bytes);
+	}
 	return r;
 }
 

@@ -369,9 +369,12 @@ static int read_events(struct kineto *kineto, struct json_scan *scan)
 		if (text.n > MAX_EVENT_BYTES)
 			sink_skip(kineto->sink);
 		else if (!json)
-			return sink_explain(kineto->sink, -EBADMSG, "an event is no JSON: %.100s", error.text);
+			return sink_explain(kineto->sink, -EBADMSG, "an event is not JSON: %.100s", error.text);
 		else
 			r = read_event(kineto, json);
+		if (r >= 0)
+			r = sink_read(kineto->sink, kineto->n_bytes - (uint64_t)(scan->end - scan->at),
+				      kineto->n_bytes);
 	} while (r >= 0 && json_scan_sign(scan, ','));
 	if (r >= 0 && !json_scan_sign(scan, ']'))
 		return damaged(kineto, "it ends within the list of events: the profiler did not finish writing it");
@@ -385,7 +388,7 @@ static int read_base(struct kineto *kineto, const json_t *json)
 	int64_t base = json_is_integer(json) ? json_integer_value(json) : -1;
 
 	if (base < 0 || base > INT64_MAX / 2)
-		return damaged(kineto, "its baseTimeNanoseconds is no time");
+		return damaged(kineto, "its baseTimeNanoseconds is not a time");
 	kineto->base_ns = base;
 	return 0;
 }
@@ -430,7 +433,7 @@ static int read_property(struct kineto *kineto, struct piece key, struct piece t
 		return 0;
 	json = json_loadb(text.at, text.n, JSON_DECODE_ANY, &error);
 	if (!json)
-		return sink_explain(kineto->sink, -EBADMSG, "its properties are no JSON: %.100s", error.text);
+		return sink_explain(kineto->sink, -EBADMSG, "its properties are not JSON: %.100s", error.text);
 	return is_base ? read_base(kineto, json) : read_devices(kineto, json);
 }
 
@@ -442,12 +445,12 @@ static int read_object(struct kineto *kineto, struct json_scan *scan)
 
 	do {
 		if (!json_scan_value(scan, &key) || key.at[0] != '"' || !json_scan_sign(scan, ':'))
-			return damaged(kineto, "it is no JSON, or ends too early");
+			return damaged(kineto, "it is not JSON, or ends too early");
 		if (piece_is(key, "\"traceEvents\"") && json_scan_sign(scan, '[')) {
 			has_events = true;
 			r = read_events(kineto, scan);
 		} else if (!json_scan_value(scan, &value)) {
-			return damaged(kineto, "it is no JSON, or ends too early");
+			return damaged(kineto, "it is not JSON, or ends too early");
 		} else {
 			r = read_property(kineto, key, value);
 		}
@@ -536,9 +539,10 @@ static int read_trace(struct kineto *kineto, struct piece bytes)
 	const char *slash = strrchr(kineto->input->name, '/');
 	int r;
 
+	kineto->n_bytes = bytes.n;
 	r = json_scan_sign(&scan, '{')   ? read_object(kineto, &scan)
 	    : json_scan_sign(&scan, '[') ? read_events(kineto, &scan)
-					 : damaged(kineto, "it is no JSON");
+					 : damaged(kineto, "it is not JSON");
 	json_scan_blanks(&scan);
 	if (r >= 0 && scan.at < scan.end)
 		r = damaged(kineto, "there is text behind its end");

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/sqlite_cleanup.h"
 #include "src/import/sink.h"
 
 enum {
@@ -24,9 +25,6 @@ enum {
 	STEPS_PER_BYTE = 64,
 	MAX_TEXT_BYTES = 1 << 20, /* of a name; a kernel's may have a few thousand bytes */
 };
-
-DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
-DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 /* A table and the queried columns; missing columns become NULL. */
 struct kind {
@@ -249,7 +247,31 @@ static bool is_next(sqlite3_stmt *row, int64_t *last)
 	return is_later;
 }
 
-static int read_kind(struct sink *sink, sqlite3 *db, const struct kind *kind)
+static int64_t read_number(sqlite3 *db, const char *sql)
+{
+	CLEANUP(sqlite3_finalizep) sqlite3_stmt *row = NULL;
+
+	if (sqlite3_prepare_v2(db, sql, -1, &row, NULL) != SQLITE_OK || sqlite3_step(row) != SQLITE_ROW)
+		return GPU_UNKNOWN;
+	return number_in(row, 0);
+}
+
+/* The last row number, 0 if there is none: counting the rows of a malicious file may take for ever. */
+static uint64_t last_row(sqlite3 *db, const struct kind *kind)
+{
+	char *sql = sqlite3_mprintf("SELECT max(rowid) FROM \"%w\"", kind->table);
+	int64_t last = sql ? read_number(db, sql) : 0;
+
+	sqlite3_free(sql);
+	return (uint64_t)MAX(last, 0);
+}
+
+/* How much of the tables has been read, by row numbers. */
+struct reach {
+	uint64_t n_before, n_kind, n_all;
+};
+
+static int read_kind(struct sink *sink, sqlite3 *db, const struct kind *kind, const struct reach *reach)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *rows = NULL;
 	int64_t last = INT64_MIN;
@@ -263,11 +285,29 @@ static int read_kind(struct sink *sink, sqlite3 *db, const struct kind *kind)
 	sqlite3_free(sql);
 	if (code != SQLITE_OK)
 		return code == SQLITE_NOMEM ? -ENOMEM : damaged(sink, db);
-	while (r >= 0 && (code = sqlite3_step(rows)) == SQLITE_ROW)
+	while (r >= 0 && (code = sqlite3_step(rows)) == SQLITE_ROW) {
 		r = is_next(rows, &last) ? kind->put(sink, rows)
 					 : sink_explain(sink, -EBADMSG, "rows of %s come twice", kind->table);
+		if (r >= 0)
+			r = sink_read(sink, reach->n_before + MIN((uint64_t)MAX(last, 0), reach->n_kind), reach->n_all);
+	}
 	if (r >= 0 && code != SQLITE_DONE)
 		return code == SQLITE_NOMEM ? -ENOMEM : damaged(sink, db);
+	return r;
+}
+
+static int read_kinds(struct sink *sink, sqlite3 *db)
+{
+	struct reach reach = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; i < N_ELEMENTS(kinds); i++)
+		reach.n_all += last_row(db, &kinds[i]);
+	for (size_t i = 0; i < N_ELEMENTS(kinds) && r >= 0; i++) {
+		reach.n_kind = last_row(db, &kinds[i]);
+		r = read_kind(sink, db, &kinds[i], &reach);
+		reach.n_before += reach.n_kind;
+	}
 	return r;
 }
 
@@ -280,15 +320,6 @@ static void read_text(sqlite3 *db, const char *sql, char *to, size_t n_bytes)
 	if (sqlite3_prepare_v2(db, sql, -1, &row, NULL) == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW &&
 	    text_in(row, 0))
 		snprintf(to, n_bytes, "%s", text_in(row, 0));
-}
-
-static int64_t read_number(sqlite3 *db, const char *sql)
-{
-	CLEANUP(sqlite3_finalizep) sqlite3_stmt *row = NULL;
-
-	if (sqlite3_prepare_v2(db, sql, -1, &row, NULL) != SQLITE_OK || sqlite3_step(row) != SQLITE_ROW)
-		return GPU_UNKNOWN;
-	return number_in(row, 0);
 }
 
 static int read_trace(struct sink *sink, sqlite3 *db, const struct import_input *input)
@@ -370,9 +401,7 @@ static int read_nsys(const struct import_input *input, struct sink *sink)
 	if (r < 0)
 		return damaged(sink, db);
 	r = read_trace(sink, db, input);
-	for (size_t i = 0; i < N_ELEMENTS(kinds) && r >= 0; i++)
-		r = read_kind(sink, db, &kinds[i]);
-	return r;
+	return r < 0 ? r : read_kinds(sink, db);
 }
 
 /* Whether the file is a database with CUPTI or NVTX tables. */

@@ -252,8 +252,11 @@ static int read_nvprof(const struct import_input *input, struct sink *sink)
 	int r = 0;
 
 	strcpy(sink_run(sink)->event, "cuda");
-	while (r >= 0 && next_line(&rest, &line))
+	while (r >= 0 && next_line(&rest, &line)) {
 		r = read_line(&nvprof, line);
+		if (r >= 0)
+			r = sink_read(sink, input->n_bytes - rest.n, input->n_bytes);
+	}
 	if (r >= 0)
 		snprintf(sink_run(sink)->command, sizeof sink_run(sink)->command, "%s", nvprof.command);
 	return r;

@@ -206,8 +206,11 @@ static int read_perf(const struct import_input *input, struct sink *sink)
 	r = perf_file_read(&perf.file);
 	if (r >= 0)
 		r = perf_stacks_init(&perf.file, &perf.stacks);
-	for (size_t i = 0; i < perf.file.n_records && r >= 0; i++)
+	for (size_t i = 0; i < perf.file.n_records && r >= 0; i++) {
 		r = read_record(&perf, &perf.file.records[i]);
+		if (r >= 0)
+			r = sink_read(sink, i + 1, perf.file.n_records);
+	}
 	return r;
 }
 

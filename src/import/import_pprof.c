@@ -123,7 +123,7 @@ static int put_stack(struct pprof *pprof, const struct numbers *locations, int64
 						     : NULL;
 
 		if (!slot)
-			return damaged(pprof, "a sample has a location that is not there");
+			return damaged(pprof, "a sample refers to a missing location");
 		r = sink_stack(pprof->sink, stack, pprof->frames[slot->id], &stack);
 	}
 	*ret = stack;
@@ -278,8 +278,11 @@ static int read_profile(struct pprof *pprof, struct piece bytes)
 				return damaged(pprof, "it does not name its values");
 			choose_value(pprof);
 		}
-		while (r >= 0 && wire_next(&in, &field))
+		while (r >= 0 && wire_next(&in, &field)) {
 			r = read_field(pprof, pass, &field);
+			if (r >= 0)
+				r = sink_read(pprof->sink, (pass + 1) * bytes.n - cursor_left(&in), N_PASSES * bytes.n);
+		}
 		if (r >= 0 && in.failed)
 			r = -EBADMSG;
 	}

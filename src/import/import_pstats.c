@@ -153,8 +153,11 @@ static int read_pstats(const struct import_input *input, struct sink *sink)
 	all = &marshal.values[0];
 	if (all->type != MARSHAL_DICT)
 		return damaged(&pstats);
-	for (size_t i = 0; i + 1 < all->n_items && r >= 0; i += 2)
+	for (size_t i = 0; i + 1 < all->n_items && r >= 0; i += 2) {
 		r = read_entry(&pstats, marshal_item(&marshal, all, i), marshal_item(&marshal, all, i + 1));
+		if (r >= 0)
+			r = sink_read(sink, i + 2, all->n_items);
+	}
 	return r < 0 ? r : calls_spread(&pstats.calls, sink, PSTATS_PID);
 }
 

@@ -27,6 +27,7 @@ struct speedscope {
 	double unit;    /* nanoseconds per unit; 0: no time unit */
 	double span_ns; /* from the first to the last time of all profiles */
 	double first;
+	uint64_t n_read, n_all; /* samples and events of all profiles */
 };
 
 /* The profile being read. */
@@ -126,7 +127,7 @@ static int read_sample(struct track *track, const json_t *places, double weight)
 
 	for (size_t i = 0; i < json_array_size(places) && r >= 0; i++) {
 		if (!frame_at(track->all, json_array_get(places, i), &frame))
-			return damaged(track->all, "a sample has a frame that is not there");
+			return damaged(track->all, "a sample refers to a missing frame");
 		r = sink_stack(track->all->sink, stack, frame, &stack);
 	}
 	return r < 0 ? r : put_weight(track, stack, weight);
@@ -140,7 +141,8 @@ static int read_samples(struct track *track, const json_t *profile)
 	if (json_array_size(samples) != json_array_size(weights))
 		return damaged(track->all, "there are not as many weights as samples");
 	for (size_t i = 0; i < json_array_size(samples) && r >= 0; i++)
-		r = read_sample(track, json_array_get(samples, i), json_number_value(json_array_get(weights, i)));
+		r = read_sample(track, json_array_get(samples, i), json_number_value(json_array_get(weights, i)))
+			    ?: sink_read(track->all->sink, ++track->all->n_read, track->all->n_all);
 	return r;
 }
 
@@ -161,7 +163,7 @@ static int turn(struct track *track, struct open_stacks *open, const json_t *eve
 	int r;
 
 	if (type.n != 1 || !frame_at(track->all, json_object_get(event, "frame"), &frame))
-		return damaged(track->all, "an event is none, or has a frame that is not there");
+		return damaged(track->all, "an event is not an event, or refers to a missing frame");
 	if (type.at[0] == 'C') {
 		if (open->n == 0 || open->items[open->n - 1].frame != frame)
 			return damaged(track->all, "a frame is closed that is not the innermost");
@@ -191,6 +193,8 @@ static int read_events(struct track *track, const json_t *profile)
 		track->value = number_of(event, "at");
 		if (r >= 0)
 			r = turn(track, &open, event);
+		if (r >= 0)
+			r = sink_read(track->all->sink, ++track->all->n_read, track->all->n_all);
 	}
 	free(open.items);
 	return r;
@@ -223,8 +227,8 @@ static bool is_of_unit(const json_t *profile, struct piece unit)
 	return own.n == unit.n && (own.n == 0 || memcmp(own.at, unit.at, own.n) == 0);
 }
 
-/* Find the time span of all profiles, to place each one. */
-static void find_span(struct speedscope *all, const json_t *profiles, struct piece unit)
+/* Find the time span of all profiles, to place each one, and how much they have. */
+static void measure(struct speedscope *all, const json_t *profiles, struct piece unit)
 {
 	double first = INFINITY, last = -INFINITY;
 
@@ -235,6 +239,8 @@ static void find_span(struct speedscope *all, const json_t *profiles, struct pie
 			continue;
 		first = MIN(first, number_of(profile, "startValue"));
 		last = MAX(last, number_of(profile, "endValue"));
+		all->n_all += json_array_size(json_object_get(profile, "samples")) +
+			      json_array_size(json_object_get(profile, "events"));
 	}
 	all->first = isfinite(first) ? first : 0;
 	all->span_ns = last > first && (last - first) * all->unit < MAX_NS ? (last - first) * all->unit : 0;
@@ -272,7 +278,7 @@ static int read_root(struct speedscope *all, const json_t *root)
 		 all->unit > 0       ? "speedscope"
 		 : unit.at[0] == 'b' ? "bytes"
 				     : "samples");
-	find_span(all, profiles, unit);
+	measure(all, profiles, unit);
 	r = read_frames(all, json_object_get(json_object_get(root, "shared"), "frames"));
 	for (size_t i = 0; i < n && r >= 0; i++) {
 		if (is_of_unit(json_array_get(profiles, i), unit))
@@ -308,7 +314,7 @@ static int read_speedscope(const struct import_input *input, struct sink *sink)
 				    "it has more than %d values: export a shorter time, or fewer threads", MAX_VALUES);
 	root = json_loadb((const char *)input->bytes, input->n_bytes, JSON_ALLOW_NUL, &error);
 	if (!root)
-		return sink_explain(sink, -EBADMSG, "line %d is no JSON: %.100s", error.line, error.text);
+		return sink_explain(sink, -EBADMSG, "line %d is not JSON: %.100s", error.line, error.text);
 	r = read_root(&all, root);
 	free(all.frames);
 	return r;

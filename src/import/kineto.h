@@ -56,6 +56,7 @@ struct kineto_segment {
 struct kineto {
 	struct sink *sink;
 	const struct import_input *input;
+	uint64_t n_bytes; /* of the unpacked file */
 	struct gpu_writer *writer;
 	struct ids text_ids, thread_ids;
 	char **texts; /* by number, from 1 */

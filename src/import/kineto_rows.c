@@ -201,6 +201,8 @@ int kineto_rows(struct kineto *kineto)
 		r = put_row(kineto, event);
 		if (r >= 0)
 			r = sink_row(kineto->sink, kineto_is_on_gpu(event->kind) || event->kind == KINETO_CALL);
+		if (r >= 0)
+			r = sink_write(kineto->sink, i + 1, kineto->n_events);
 	}
 	return r < 0 ? r : kineto_idle(kineto);
 }

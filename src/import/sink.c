@@ -50,14 +50,42 @@ void sink_skip(struct sink *sink)
 	sink->result->n_skipped++;
 }
 
+static int ask(const struct sink *sink)
+{
+	const struct import_input *input = sink->input;
+
+	return !input->keep_going || input->keep_going(input->data, &sink->progress) ? 0 : -ECANCELED;
+}
+
+static int reach(struct sink *sink, const char *what, uint64_t n_done, uint64_t n_all)
+{
+	sink->progress.what = what;
+	sink->progress.n_done = n_done;
+	sink->progress.n_all = n_all;
+	return ++sink->n_reached % ASK_ROWS == 0 ? ask(sink) : 0;
+}
+
+int sink_read(struct sink *sink, uint64_t n_done, uint64_t n_all)
+{
+	static const char what[] = "read";
+
+	return reach(sink, what, n_done, n_all);
+}
+
+int sink_write(struct sink *sink, uint64_t n_done, uint64_t n_all)
+{
+	static const char what[] = "written";
+
+	return reach(sink, what, n_done, n_all);
+}
+
 int sink_step(struct sink *sink)
 {
-	int r;
+	int r = ++sink->progress.n_rows % ASK_ROWS == 0 ? ask(sink) : 0;
 
-	if (++sink->n_put % ASK_ROWS == 0 && sink->input->keep_going &&
-	    !sink->input->keep_going(sink->input->data, sink->n_put))
-		return -ECANCELED;
-	if (sink->into || sink->n_put % STEP_ROWS != 0)
+	if (r < 0)
+		return r;
+	if (sink->into || sink->progress.n_rows % STEP_ROWS != 0)
 		return 0;
 	r = store_commit(sink->store);
 	return r < 0 ? r : store_begin(sink->store);

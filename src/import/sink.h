@@ -48,6 +48,14 @@ struct sink_frame {
 
 struct sink_run *sink_run(struct sink *sink);
 
+/*
+ * sink_read - how much of the file is read, in a unit of the importer's own: bytes, records. To be called for each line or
+ * record, whether it makes a row or not: users see the share, and may end the import. Cheap. Errors: -ECANCELED.
+ * sink_write - the same of what is written after the file has been read.
+ */
+int sink_read(struct sink *sink, uint64_t n_done, uint64_t n_all);
+int sink_write(struct sink *sink, uint64_t n_done, uint64_t n_all);
+
 /* Set the reason of a refusal; only the first is kept. Returns error, for return statements. */
 int sink_explain(struct sink *sink, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 

@@ -28,6 +28,8 @@ static int put_samples(struct sink *sink)
 		r = store_put_sample(sink->store, &sink->samples[i]);
 		if (r >= 0)
 			r = sink_step(sink);
+		if (r >= 0)
+			r = sink_write(sink, i + 1, sink->n_samples + sink->n_sums);
 	}
 	sink->result->n_timed = sink->n_samples;
 	return r;
@@ -47,6 +49,8 @@ static int put_sums(struct sink *sink)
 								      .weight = sum->weight });
 		if (r >= 0)
 			r = sink_step(sink);
+		if (r >= 0)
+			r = sink_write(sink, sink->n_samples + i + 1, sink->n_samples + sink->n_sums);
 	}
 	return r;
 }

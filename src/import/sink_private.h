@@ -23,7 +23,9 @@ struct sink {
 	size_t n_depths, depths_allocated;
 	struct sample_row *samples;
 	size_t n_samples, samples_allocated;
-	uint64_t weight, n_put; /* of all */
+	uint64_t weight; /* of all */
+	struct import_progress progress;
+	unsigned n_reached; /* calls of sink_read() and sink_write() */
 	pid_t first_pid;
 	struct gpu_writer *gpu;
 	struct flight_writer *flight;

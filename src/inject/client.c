@@ -3,6 +3,9 @@
  *
  * Its socket's name belongs to a network namespace. If that is not ours, a child enters it, connects, and ends: the
  * socket is then ours. The listener must be the right process, by the kernel's credentials.
+ *
+ * In a user namespace without our root, the agent sees root as nobody, and nobody is anybody. There a child connects as the
+ * process' own user.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/proc.h"
 #include "base/util.h"
 #include "src/inject/inject.h"
 
@@ -58,6 +62,26 @@ static int enter(pid_t pid, const char *namespace)
 	return fd < 0 || setns(fd, 0) < 0 ? -EPERM : 0;
 }
 
+/* Effective user of a process, in our user namespace; our own where it cannot be read. */
+static uid_t user_of(pid_t pid)
+{
+	CLEANUP(freep) char *status = NULL;
+	const char *value;
+	unsigned real, effective;
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+	if (read_file(path, 1 << 16, &status, NULL) < 0)
+		return geteuid();
+	value = proc_status_value(status, "Uid");
+	return value && sscanf(value, "%u %u", &real, &effective) == 2 ? effective : geteuid();
+}
+
+static bool needs_its_user(pid_t pid)
+{
+	return geteuid() == 0 && !is_ours(pid, "user") && user_of(pid) != 0;
+}
+
 /* A socket belongs to the namespace of its creator, so create it in a child inside the namespace. */
 static void connect_in_child(pid_t pid, const char *name, int to)
 {
@@ -68,8 +92,12 @@ static void connect_in_child(pid_t pid, const char *name, int to)
 	int r, fd = -1;
 	struct iovec part = { &r, sizeof r };
 	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+	bool takes_user = needs_its_user(pid); /* while both namespaces are what they were */
+	uid_t user = user_of(pid);
 
 	r = enter(pid, "net");
+	if (r >= 0 && takes_user && seteuid(user) < 0)
+		r = -errno;
 	if (r < 0 && enter(pid, "user") == 0)
 		r = enter(pid, "net");
 	if (r >= 0) {
@@ -133,7 +161,7 @@ int agent_connect(pid_t pid, const struct agent_state *state, int *ret)
 	socklen_t n = sizeof peer;
 	int r;
 
-	if (is_ours(pid, "net")) {
+	if (is_ours(pid, "net") && !needs_its_user(pid)) {
 		fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		r = fd < 0 ? -errno : connect_by_name(fd, state->socket);
 	} else {

@@ -9,13 +9,15 @@
  *   mmap            the file's pages with the stub; skipped, together with open, if the library is loaded already
  *   stub()          makes a thread, which does the rest
  *
- * A failure before the stub's call is undone. The pages stay mapped.
+ * A failure before the stub's call is undone by that thread. A failure of the stub is undone once no thread is in it, in
+ * another stop. Otherwise the pages stay mapped.
  */
 #include "src/inject/inject.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,15 +28,18 @@
 #include <unistd.h>
 
 #include "base/proc.h"
+#include "base/task_ids.h"
 #include "base/util.h"
 #include "src/inject/call.h"
 #include "src/inject/script.h"
+#include "src/inject/seccomp.h"
 
 enum {
 	PAGE = 4096,
 	STUB_BYTES = 2 * PAGE,
 	START_PATIENCE_MS = 15000, /* the target's loader and the machine may be busy */
 	BETWEEN_ROUNDS_US = 2000,
+	MAX_STOPS = 20, /* of the main thread, for its filters: signals may come in between */
 	MAX_FILE_BYTES = 8 << 20,
 	MFD_EXECUTABLE = 0x10, /* MFD_EXEC of Linux 6.3 */
 };
@@ -48,6 +53,9 @@ struct injection {
 	uint64_t page, code; /* in the process; 0: not mapped */
 	int64_t fd;          /* in the process; -1: not open */
 	bool is_copied;      /* the file is a memfd */
+	uint32_t agent;      /* options of its start */
+	bool undoes;         /* the next thread that is used takes back what a stub has left */
+	const char *failed;  /* the system call that the process could not make; NULL: all could be made */
 };
 
 static void nap(unsigned us)
@@ -69,18 +77,23 @@ static int __attribute__((format(printf, 3, 4))) say(struct inject_result *resul
 
 /* ---- In the stopped thread ---- */
 
-static int system_call(struct injection *in, long number, const uint64_t arguments[6], int64_t *ret)
+static int named_call(struct injection *in, const char *name, long number, const uint64_t arguments[6], int64_t *ret)
 {
 	int r = call_system(&in->call, number, arguments, ret);
 
-	return r < 0 ? r : *ret < 0 && *ret > -4096 ? (int)*ret : 0;
+	in->failed = NULL;
+	if (r < 0 || *ret >= 0 || *ret <= -4096)
+		return r;
+	in->failed = name;
+	return (int)*ret;
 }
+#define SYSTEM_CALL(in, name, arguments, ret) named_call(in, #name, SYS_##name, arguments, ret)
 
 static int map_page(struct injection *in)
 {
 	const uint64_t arguments[6] = { 0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, UINT64_MAX, 0 };
 	int64_t got;
-	int r = system_call(in, SYS_mmap, arguments, &got);
+	int r = SYSTEM_CALL(in, mmap, arguments, &got);
 
 	if (r >= 0)
 		in->page = (uint64_t)got;
@@ -103,7 +116,7 @@ static void close_file(struct injection *in)
 	const uint64_t arguments[6] = { (uint64_t)in->fd };
 	int64_t got;
 
-	(void)system_call(in, SYS_close, arguments, &got);
+	(void)SYSTEM_CALL(in, close, arguments, &got);
 	in->fd = -1;
 }
 
@@ -113,7 +126,7 @@ static int open_file(struct injection *in)
 	int r = inject_target_write(in->target->pid, in->page, in->library.path, strlen(in->library.path) + 1);
 
 	if (r >= 0)
-		r = system_call(in, SYS_openat, arguments, &in->fd);
+		r = SYSTEM_CALL(in, openat, arguments, &in->fd);
 	if (r < 0) {
 		in->fd = -1;
 		return r;
@@ -149,10 +162,10 @@ static int make_file(struct injection *in)
 	int r = inject_target_write(in->target->pid, in->page, AGENT_FILE, sizeof AGENT_FILE);
 
 	if (r >= 0)
-		r = system_call(in, SYS_memfd_create, arguments, &in->fd);
+		r = SYSTEM_CALL(in, memfd_create, arguments, &in->fd);
 	if (r == -EINVAL) {
 		arguments[1] = MFD_CLOEXEC;
-		r = system_call(in, SYS_memfd_create, arguments, &in->fd);
+		r = SYSTEM_CALL(in, memfd_create, arguments, &in->fd);
 	}
 	if (r < 0) {
 		in->fd = -1;
@@ -167,7 +180,7 @@ static int map_code(struct injection *in)
 	const uint64_t arguments[6] = { 0,           STUB_BYTES,       PROT_READ | PROT_EXEC,
 					MAP_PRIVATE, (uint64_t)in->fd, in->library.stub_offset & ~(uint64_t)(PAGE - 1) };
 	int64_t got;
-	int r = system_call(in, SYS_mmap, arguments, &got);
+	int r = SYSTEM_CALL(in, mmap, arguments, &got);
 
 	if (r >= 0)
 		in->code = (uint64_t)got;
@@ -186,9 +199,10 @@ static int put_stub(struct injection *in, uint64_t entry)
 		.dlerror = target->dlerror,
 		.errno_location = target->errno_location,
 		.close = target->close,
+		.syscall = target->syscall,
 		.entry = entry,
 		.fd = in->is_copied ? (int32_t)in->fd : -1,
-		.options = in->options->agent,
+		.options = in->agent,
 		.entry_name = AGENT_ENTRY,
 		.create_error = -1,
 	};
@@ -210,11 +224,11 @@ static void take_back(struct injection *in)
 	if (in->fd >= 0)
 		close_file(in);
 	if (in->page)
-		(void)system_call(in, SYS_munmap, arguments, &got);
+		(void)SYSTEM_CALL(in, munmap, arguments, &got);
 	arguments[0] = in->code;
 	arguments[1] = STUB_BYTES;
 	if (in->code)
-		(void)system_call(in, SYS_munmap, arguments, &got);
+		(void)SYSTEM_CALL(in, munmap, arguments, &got);
 	in->page = in->code = 0;
 }
 
@@ -240,8 +254,10 @@ static int map_stub(struct injection *in)
 static int run_stub(struct injection *in, uint64_t entry)
 {
 	uint64_t stub = entry - in->library.entry + in->library.stub; /* in a library that is already loaded */
+	const char *failed;
 	int r;
 
+	in->failed = NULL;
 	in->page = in->code = 0;
 	in->fd = -1;
 	in->is_copied = false;
@@ -254,9 +270,14 @@ static int run_stub(struct injection *in, uint64_t entry)
 		r = put_stub(in, entry);
 	if (r >= 0)
 		return call_function(&in->call, stub, in->page);
+	failed = in->failed;
 	if (is_held(r))
 		take_back(in);
-	return r;
+	if (!failed)
+		return r;
+	return say(in->result, r, "process %d cannot call %s, which the agent needs: %s%s", (int)in->target->pid,
+		   failed, strerror(-r),
+		   seccomp_count(in->target->pid, in->call.tid) > 0 ? " (it has a seccomp filter)" : "");
 }
 
 /* ---- Threads ---- */
@@ -276,6 +297,12 @@ static int find_calls(struct injection *in)
 	return 0;
 }
 
+static int check_filters(struct injection *in, pid_t tid, char why[INJECT_WHY_BYTES])
+{
+	return seccomp_check(in->target->pid, tid, SECCOMP_START | SECCOMP_TALK, in->options->trusts_filter, why,
+			     INJECT_WHY_BYTES);
+}
+
 /* Runs while the thread is stopped. -EAGAIN, -EFAULT: try another thread, or later. */
 static int use_stopped(struct injection *in, uint64_t entry)
 {
@@ -287,8 +314,12 @@ static int use_stopped(struct injection *in, uint64_t entry)
 	if (r == 0)
 		return -EAGAIN;
 	if (r > 0)
-		r = call_begin(&in->call);
+		r = check_filters(in, in->call.tid, in->result->why);
 	if (r >= 0)
+		r = call_begin(&in->call);
+	if (r >= 0 && in->undoes)
+		take_back(in); /* and the thread restores itself when it goes on */
+	else if (r >= 0)
 		r = run_stub(in, entry);
 	in->result->stopped_ns = monotonic_ns() - since_ns;
 	return r;
@@ -363,6 +394,11 @@ static int try_all(struct injection *in, uint64_t entry)
 			if (ranks[i] != rank)
 				continue;
 			r = try_thread(in, tids[i], entry);
+			/* Filters belong to threads. One that has others than the main thread is left out. */
+			if (r == -EPERM && in->result->why[0] && tids[i] != in->target->pid) {
+				in->result->why[0] = '\0';
+				continue;
+			}
 			if (r != -EAGAIN && r != -EFAULT && r != -ESRCH && r != -ETIMEDOUT)
 				return r;
 		}
@@ -454,6 +490,65 @@ static int wait_for_agent(struct injection *in)
 		   (int)pid);
 }
 
+/* ---- After a failure ---- */
+
+/* Whether a thread of the process has, or may have, that number in its own PID namespace. */
+static bool has_thread(const struct injection *in, struct task_ids *ids, pid_t tid)
+{
+	CLEANUP(freep) pid_t *tids = NULL;
+	size_t n;
+	int r = proc_tasks(in->target->pid, &tids, &n);
+
+	for (size_t i = 0; r >= 0 && i < n; i++) {
+		pid_t own = 0;
+
+		r = task_ids_own(ids, tids[i], &own);
+		if (r >= 0 && own == tid)
+			return true;
+		r = r == -ESRCH ? 0 : r; /* that one has ended */
+	}
+	return r < 0 && r != -ESRCH;
+}
+
+/* Whether the thread that was used has left the stub, and the one that it has made, if any, has ended. */
+static bool is_stub_over(const struct injection *in, const struct agent_stub *stub, struct task_ids *ids)
+{
+	return stub->create_error > 0 || (stub->is_done && !has_thread(in, ids, stub->tid));
+}
+
+/* Wait until no thread is in the stub. @ret: its last state. False: it stays there, or the process has ended. */
+static bool wait_for_stub(const struct injection *in, struct agent_stub *ret)
+{
+	uint64_t due_ns = monotonic_ns() + START_PATIENCE_MS * UINT64_C(1000000);
+	CLEANUP(task_ids_freep) struct task_ids *ids = NULL;
+
+	if (task_ids_new(in->target->pid, &ids) < 0)
+		return false;
+	while (monotonic_ns() < due_ns && remote_read(in->target->remote, RADDR(in->page), ret, sizeof *ret) >= 0) {
+		if (is_stub_over(in, ret, ids))
+			return true;
+		nap(BETWEEN_ROUNDS_US);
+	}
+	return false;
+}
+
+/* Unmap the pages of a stub that has failed, and close its file. Where that cannot be done, they stay, unused. */
+static void undo_stub(struct injection *in)
+{
+	char why[INJECT_WHY_BYTES];
+	struct agent_stub stub;
+
+	if (!wait_for_stub(in, &stub))
+		return;
+	if (stub.is_done)
+		in->fd = -1; /* it has closed it */
+	memcpy(why, in->result->why, sizeof why);
+	in->undoes = true;
+	(void)try_until_due(in, 0);
+	in->undoes = false;
+	memcpy(in->result->why, why, sizeof why);
+}
+
 /* ---- Inject ---- */
 
 /* Entry of a library that is loaded but off; 0: none. Returns 1 if the agent is armed. */
@@ -496,11 +591,56 @@ static int wait_for_start(struct injection *in)
 		   state->reason[0] ? state->reason : "try again");
 }
 
+/* An agent that is there remembers that its user trusts the filter. */
+static int note_trust(struct injection *in)
+{
+	uint32_t options = in->result->state.options | AGENT_TRUSTS_FILTER;
+	uint64_t base;
+	int r;
+
+	if (!in->options->trusts_filter || options == in->result->state.options)
+		return 0;
+	r = inject_target_agent(in->target->space, &in->library, &base);
+	if (r >= 0)
+		r = inject_target_write(in->target->pid,
+					base + in->library.state + offsetof(struct agent_state, options), &options,
+					sizeof options);
+	in->result->state.options = options;
+	return r;
+}
+
 static bool is_armed(void *data)
 {
 	struct injection *in = data;
 
 	return read_state(in, &in->result->state) == 0 && in->result->state.status == AGENT_ARMED;
+}
+
+static int check_running(struct injection *in, pid_t tid, char why[INJECT_WHY_BYTES])
+{
+	pid_t pid = in->target->pid;
+	int stopped = -EAGAIN, r = seccomp_count(pid, tid);
+
+	if (r <= 0)
+		return r;
+	trace_prepare();
+	for (int i = 0; i < MAX_STOPS && stopped == -EAGAIN && !in->target->untraceable[0]; i++) {
+		if (i > 0)
+			nap(BETWEEN_ROUNDS_US);
+		stopped = trace_stop(pid, tid);
+	}
+	r = check_filters(in, tid, why);
+	if (stopped == 0)
+		trace_end(tid);
+	return r;
+}
+
+/* Filters belong to threads. One that has others than the main thread is left out. */
+static bool may_run_in(void *data, pid_t tid)
+{
+	char why[INJECT_WHY_BYTES];
+
+	return check_running(data, tid, why) >= 0;
 }
 
 /* Returns 1 if armed, 0: use another way. */
@@ -510,9 +650,11 @@ static int by_interpreter(struct injection *in, uint64_t entry)
 		.target = in->target,
 		.library = &in->library,
 		.entry = entry,
-		.options = in->options->agent,
+		.options = in->agent,
+		.is_only_way = in->target->untraceable[0] || in->options->method == INJECT_BY_INTERPRETER,
 		.patience_ms = in->options->patience_ms,
 		.is_armed = is_armed,
+		.may_run_in = may_run_in,
 		.data = in,
 	};
 	char why[INJECT_WHY_BYTES];
@@ -521,6 +663,9 @@ static int by_interpreter(struct injection *in, uint64_t entry)
 	if (in->options->method == INJECT_BY_THREAD)
 		return 0;
 	in->result->method = INJECT_BY_INTERPRETER;
+	r = check_running(in, in->target->pid, in->result->why);
+	if (r < 0)
+		return r;
 	r = script_inject(&job, why);
 	if (r == 0 && in->options->method == INJECT_BY_INTERPRETER)
 		return say(in->result, -EOPNOTSUPP, "Python in process %d does not load the agent itself: %s",
@@ -540,7 +685,21 @@ static int by_thread(struct injection *in, uint64_t entry)
 	r = find_calls(in);
 	if (r >= 0)
 		r = try_until_due(in, entry);
-	return r < 0 ? r : wait_for_agent(in);
+	if (r < 0)
+		return r;
+	r = wait_for_agent(in);
+	if (r < 0)
+		undo_stub(in);
+	return r;
+}
+
+/* Any thread may write rows. A filter that only forbids them leaves all else of the agent. */
+static void check_rows(struct injection *in)
+{
+	char ignored[INJECT_WHY_BYTES];
+
+	if (inject_check(in->target->pid, INJECT_ROWS, true, ignored) == -EPERM)
+		in->agent |= AGENT_NO_ROWS;
 }
 
 static int inject_into(struct injection *in)
@@ -550,10 +709,13 @@ static int inject_into(struct injection *in)
 
 	if (r > 0) {
 		in->result->was_there = true;
-		return wait_for_start(in);
+		r = wait_for_start(in);
+		return r < 0 ? r : note_trust(in);
 	}
-	if (r >= 0)
+	if (r >= 0) {
+		check_rows(in);
 		r = by_interpreter(in, entry);
+	}
 	if (r == 0)
 		r = by_thread(in, entry);
 	return r < 0 ? r : 0;
@@ -561,10 +723,12 @@ static int inject_into(struct injection *in)
 
 int inject(pid_t pid, const struct inject_options *options, struct inject_result *ret)
 {
-	struct injection in = { .options = options, .result = ret, .fd = -1 };
+	struct injection in = { .options = options, .result = ret, .agent = options->agent, .fd = -1 };
 	int r;
 
 	*ret = (struct inject_result){ 0 };
+	if (options->trusts_filter)
+		in.agent |= AGENT_TRUSTS_FILTER;
 	r = agent_library_open(options->library, &in.library);
 	if (r < 0)
 		return say(ret, r, "the agent's library %s cannot be read: %s", options->library, strerror(-r));

@@ -2,9 +2,9 @@
 /* inject.h - loads the agent into a running Python process, finds a loaded one, and talks to it.
  *
  * CPython 3.14 and later load it themselves, by a script that one of their threads runs between two instructions
- * (script.h). In older releases, or if no thread does so in time, probing stops a thread at a point where its own
- * unwinder shows that calling libc is safe (place.h). The thread runs a few system calls and one function, and
- * restores itself (call.h). All of that works also if probing dies meanwhile.
+ * (script.h). In older releases, or if no thread does so in time, probing stops a thread. It chooses a point
+ * where its unwinder shows that calling libc is safe (place.h). The thread runs a few system calls and one
+ * function, and restores itself (call.h). All of that works also if probing dies meanwhile.
  */
 #ifndef PROBING_INJECT_H
 #define PROBING_INJECT_H
@@ -29,6 +29,7 @@ struct inject_options {
 	uint32_t agent;       /* options of its start */
 	unsigned patience_ms; /* for a thread at a safe place */
 	enum inject_method method;
+	bool trusts_filter; /* a seccomp filter that cannot be read does not end the process */
 };
 
 struct inject_result {
@@ -55,6 +56,24 @@ int inject(pid_t pid, const struct inject_options *options, struct inject_result
  * open(2).
  */
 int inject_find(pid_t pid, const char *library, struct agent_state *ret);
+
+/* Parts of an agent that is there, by the system calls that they make. */
+enum inject_part {
+	INJECT_TALK = 1,   /* its threads, for a client */
+	INJECT_SAMPLE = 2, /* sampling: in each thread */
+	INJECT_CRASH = 4,  /* reports of crashes: in each thread */
+	INJECT_ROWS = 8,   /* rows that the program's threads write */
+};
+
+/*
+ * inject_check - whether the seccomp filters of a process let parts of its agent work: some end it for a call. Its threads
+ * with filters are stopped one after the other, those of the agent alone for INJECT_TALK. Costs a read per thread otherwise.
+ * @parts:      enum inject_part.
+ * @is_trusted: filters that cannot be read do no harm (AGENT_TRUSTS_FILTER). For INJECT_TALK they never do: the agent talks.
+ * @why:        INJECT_WHY_BYTES; a sentence on refusal.
+ * Returns 0 yes. Errors: -EPERM no, or unknown; -ESRCH; -ENOMEM; those of fork(2) and pipe2(2).
+ */
+int inject_check(pid_t pid, unsigned parts, bool is_trusted, char *why);
 
 /*
  * agent_connect - to the agent of a process, also across a network namespace that we may enter.

@@ -7,7 +7,7 @@
  *
  * - it is complete, and contains no signal handler;
  * - no frame is in the dynamic loader;
- * - no frame is in an exported function of the allocator's names, or of fork, threads, loading, exit, in any module,
+ * - no frame is in an exported function of the allocator's names, or of fork, threads, loading or exit, in any module;
  *   nor in a library with an allocator of its own;
  * - a frame in libc is below main(), or a thread's start; or it is in a plain system call or wait, by exported name. A
  *   nameless one is accepted only as the innermost, in a system call of such functions: a tail call has hidden the

@@ -310,7 +310,7 @@ static bool is_running(pid_t pid, pid_t tid)
 	return proc_stat_read(pid, tid, &stat) == 0 && stat.state == 'R';
 }
 
-/* How long to wait; longer if scripts are the only way. */
+/* A thread that may not be woken has all the time at once. */
 static unsigned take_ms(const struct script *script, pid_t tid)
 {
 	if (script->job->target->untraceable[0])
@@ -318,7 +318,13 @@ static unsigned take_ms(const struct script *script, pid_t tid)
 	return is_running(script->job->target->pid, tid) ? TAKE_MS : SLEEP_MS;
 }
 
-/* Returns 1 if the thread took the script, 0 if not in time, -ESRCH if it cannot. */
+/* On a busy machine a thread that was woken may not run for long. */
+static unsigned woken_ms(const struct script *script)
+{
+	return script->job->is_only_way ? script->job->patience_ms / MAX_THREADS : SLEEP_MS;
+}
+
+/* Returns 1 if the thread took the script, 0 if not in time, -ESRCH if it cannot or may not. */
 static int offer(const struct script *script, pid_t tid)
 {
 	struct inject_target *target = script->job->target;
@@ -326,14 +332,14 @@ static int offer(const struct script *script, pid_t tid)
 	int r = py_script_slot(target->runtime, tid, &slot);
 
 	if (r >= 0)
-		r = ask(script, &slot);
+		r = script->job->may_run_in(script->job->data, tid) ? ask(script, &slot) : -ESRCH;
 	if (r < 0)
 		return r == -EACCES || r == -EOPNOTSUPP || r == -EPERM ? r : -ESRCH;
 	if (await_taken(target, &slot, take_ms(script, tid)))
 		return 1;
 	if (!target->untraceable[0]) {
 		wake(target->pid, tid);
-		if (await_taken(target, &slot, SLEEP_MS))
+		if (await_taken(target, &slot, woken_ms(script)))
 			return 1;
 	}
 	(void)set_pending(target, &slot, 0);
@@ -372,7 +378,8 @@ static int offer_to_all(const struct script *script)
 
 static int await_agent(struct script *script)
 {
-	uint64_t due_ns = in_ms(RUN_MS);
+	const struct script_job *job = script->job;
+	uint64_t due_ns = in_ms(job->is_only_way && job->patience_ms > RUN_MS ? job->patience_ms : RUN_MS);
 	unsigned us = LOOK_AGAIN_US; /* each check reads the process's maps */
 	char answer[256] = "";
 
@@ -393,7 +400,7 @@ static int run(struct script *script)
 	int r = make_file(script);
 
 	if (r < 0)
-		return r == -ENOMEM ? r : give_up(script, "there is no place for a script in it: %s", strerror(-r));
+		return r == -ENOMEM ? r : give_up(script, "it has no folder for a script: %s", strerror(-r));
 	r = offer_to_all(script);
 	if (r == -EACCES)
 		return give_up(script, "its interpreter was started without remote debugging");

@@ -14,8 +14,11 @@ struct script_job {
 	const struct agent_library *library;
 	uint64_t entry; /* of the library where it is loaded already; 0: it is not */
 	uint32_t options;
-	unsigned patience_ms;         /* for a thread to take it, where there is no other way in */
+	bool is_only_way;             /* no other method is tried where no thread takes it */
+	unsigned patience_ms;         /* for threads to take it then, and to run it */
 	bool (*is_armed)(void *data); /* whether the agent says so */
+	bool (*may_run_in)(void *data,
+			   pid_t tid); /* whether this thread may be asked to; it may be stopped meanwhile */
 	void *data;
 };
 

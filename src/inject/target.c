@@ -136,6 +136,7 @@ static const struct {
 	FUNCTION("dlerror", dlerror),
 	FUNCTION("__errno_location", errno_location),
 	FUNCTION("close", close),
+	FUNCTION("syscall", syscall),
 #undef FUNCTION
 };
 
@@ -228,7 +229,7 @@ static int check_kind(struct inject_target *target, char *why)
 			 (int)pid, strtol(value, NULL, 10));
 	if (strncmp(status_of(status, "x86_Thread_features"), "shstk", 5) == 0)
 		snprintf(target->untraceable, sizeof target->untraceable,
-			 "process %d has a shadow stack, which forbids to let a thread of it run other code", (int)pid);
+			 "process %d has a shadow stack, so its threads cannot run other code", (int)pid);
 	value = status_of(status, "State");
 	if (*value == 't')
 		return refuse(why, -EBUSY, "process %d is stopped by its tracer: let that continue it first", (int)pid);

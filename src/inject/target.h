@@ -34,7 +34,7 @@ struct inject_target {
 	struct place_names *names; /* by a module's id */
 	size_t n_names;
 	/* Of libc; run-time addresses. */
-	uint64_t pthread_create, pthread_self, pthread_detach, dlopen, dlsym, dlerror, errno_location, close;
+	uint64_t pthread_create, pthread_self, pthread_detach, dlopen, dlsym, dlerror, errno_location, close, syscall;
 	uint64_t code_start, code_end; /* its code, where instructions of the machine are looked for */
 };
 

@@ -8,8 +8,8 @@
 #include "src/lanes/lanes_private.h"
 #include "src/store/store.h"
 
-/* Up to so many samples are read again as a whole: names may have come since. */
-enum { READ_AGAIN = 200000, MIN_PAUSE_MS = 500, PAUSE_TIMES = 8 };
+/* All samples are read again after so many times what that took: names may have come since. Beyond READ_AGAIN, only new ones are read. */
+enum { READ_AGAIN = 200000, WHOLE_PAUSE_TIMES = 200, MIN_PAUSE_MS = 500, PAUSE_TIMES = 8 };
 
 static int64_t ask_number(sqlite3 *db, const char *sql)
 {
@@ -45,8 +45,16 @@ static void drop_threads(struct lanes *lanes)
 	lanes->n_samples = 0;
 }
 
+static bool is_read_as_whole(const struct lanes *lanes, bool was_live)
+{
+	return lanes->last_sample == 0 ||
+	       (lanes->n_samples < READ_AGAIN &&
+		monotonic_ns() - lanes->whole_ns >= WHOLE_PAUSE_TIMES * lanes->whole_took_ns) ||
+	       (was_live && ask_number(lanes->db, "SELECT ended IS NOT NULL FROM run"));
+}
+
 /* Numbers of samples increase, so those of this moment are the ones up to the last. */
-static int read_all(struct lanes *lanes)
+static int read_all(struct lanes *lanes, bool *ret_whole)
 {
 	static const char in_blocks[] = "SELECT sum(samples) FROM sample_block",
 			  in_rows[] = "SELECT count(*) FROM sample";
@@ -58,8 +66,8 @@ static int read_all(struct lanes *lanes)
 	/* Without blocks, it is a file of version 1, or an empty one. */
 	if (ask_number(lanes->db, last > 0 ? in_blocks : in_rows) > LANES_MAX_SAMPLES)
 		return -EFBIG;
-	if (after == 0 || lanes->n_samples < READ_AGAIN ||
-	    (was_live && ask_number(lanes->db, "SELECT ended IS NOT NULL FROM run"))) {
+	*ret_whole = is_read_as_whole(lanes, was_live);
+	if (*ret_whole) {
 		drop_threads(lanes);
 		lanes->begin_ns = lanes->end_ns = 0;
 		after = 0;
@@ -78,16 +86,21 @@ static int read_now(struct lanes *lanes)
 {
 	uint64_t began_ns = monotonic_ns();
 	int64_t version = ask_number(lanes->db, "PRAGMA data_version");
+	bool is_whole = false;
 	int r, end;
 
 	r = store_errno(lanes->db, sqlite3_exec(lanes->db, "SAVEPOINT lanes", NULL, NULL, NULL));
 	if (r < 0)
 		return r;
-	r = read_all(lanes);
+	r = read_all(lanes, &is_whole);
 	end = store_errno(lanes->db, sqlite3_exec(lanes->db, "RELEASE lanes", NULL, NULL, NULL));
 	lanes->version = version;
 	lanes->read_ns = monotonic_ns();
 	lanes->took_ns = lanes->read_ns - began_ns;
+	if (is_whole) {
+		lanes->whole_ns = lanes->read_ns;
+		lanes->whole_took_ns = lanes->took_ns;
+	}
 	if (lanes->started_ns == 0)
 		lanes->started_ns = lanes->begin_ns;
 	return r < 0 ? r : end;

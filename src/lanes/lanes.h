@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* lanes.h - a recording as lanes over time, folded to the columns of a picture.
  *
- * A column is 2^k ns wide and begins at a multiple of that since 1970, so neighbouring answers agree about it, and a viewer can move
- * and scale what it has. Each column of a thread has the path that took most of its time: from the outermost call inwards, the
- * callee with the largest share. Equal paths of adjacent columns are one slice. From a level on, where a column has many samples,
- * columns are made once for all widths; below it, from the samples in the range. So an answer costs by its columns, and not by the
- * samples of the recording.
+ * A column is 2^k ns wide and begins at a multiple of that since 1970. So neighbouring answers agree about it, and a
+ * viewer can move and scale its columns. Each column of a thread has the path that took most of its time: from the
+ * outermost call inwards, the callee with the largest share. Equal paths of adjacent columns are one slice. From a
+ * level on, where a column has many samples, columns are made once for all widths; below it, from the samples in the
+ * range. So an answer costs by its columns, and not by the samples of the recording.
  */
 #ifndef PROBING_LANES_LANES_H
 #define PROBING_LANES_LANES_H

@@ -145,10 +145,11 @@ struct lanes {
 	uint64_t started_ns;       /* the recording's start */
 	uint64_t begin_ns, end_ns; /* of all that is known; equal: nothing */
 	uint64_t n_samples;
-	int64_t last_sample;       /* its number */
-	int64_t version;           /* of the file's data */
-	uint64_t read_ns, took_ns; /* when it was read, and how long that took: CLOCK_MONOTONIC */
-	char *unit, *command;      /* NULL: nanoseconds; unknown */
+	int64_t last_sample;              /* its number */
+	int64_t version;                  /* of the file's data */
+	uint64_t read_ns, took_ns;        /* when it was read, and how long that took: CLOCK_MONOTONIC */
+	uint64_t whole_ns, whole_took_ns; /* the same of the last time that all samples were read */
+	char *unit, *command;             /* NULL: nanoseconds; unknown */
 	bool is_live;
 	bool is_cut; /* there are more events than are kept */
 };

@@ -6,6 +6,7 @@
  * uses, by their place in it.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@
 #include "base/util.h"
 #include "src/lanes/lanes_private.h"
 
-enum { SHARE_STEPS = 16 };
+enum { SHARE_STEPS = 16, COLUMN_DIGITS = 9, VALUE_DIGITS = 6 };
 
 struct numbers {
 	int64_t *at;
@@ -423,13 +424,21 @@ static size_t first_point(const struct curve *curve, uint64_t time_ns)
 	return low;
 }
 
+/* As exact as a picture needs: printing all digits of a double takes most of an answer's time. */
+static void put_rounded(struct writing *writing, double value, int digits)
+{
+	char text[40];
+
+	to_json_digits(writing->json, text, (size_t)snprintf(text, sizeof text, "%.*g", digits, value));
+}
+
 static void put_point(struct writing *writing, const struct curve_point *point)
 {
 	double columns = (double)(int64_t)(point->time_ns - (writing->first << writing->level)) /
 			 (double)(UINT64_C(1) << writing->level);
 
-	to_json_number(writing->json, columns);
-	to_json_number(writing->json, point->value);
+	put_rounded(writing, columns, COLUMN_DIGITS);
+	put_rounded(writing, point->value, VALUE_DIGITS);
 }
 
 static uint64_t column_of(const struct writing *writing, const struct curve *curve, size_t i)

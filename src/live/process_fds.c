@@ -16,12 +16,6 @@
 #include "src/live/rows.h"
 #include "src/live/tables.h"
 
-static void closedirp(DIR **folder)
-{
-	if (*folder)
-		closedir(*folder);
-}
-
 /* A descriptor without a file is classified by its name, which says more than its mode. */
 static const char *kind_of(int folder, const char *name, const char *target)
 {

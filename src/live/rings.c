@@ -62,12 +62,6 @@ static int find_running(struct live *live, int *ret)
 	return r;
 }
 
-static void closedirp(DIR **folder)
-{
-	if (*folder)
-		closedir(*folder);
-}
-
 /* For root: whichever user's process it was. */
 static int find_of_any_user(const char *parent, pid_t pid, int *ret)
 {

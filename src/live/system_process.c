@@ -16,12 +16,6 @@
 
 enum { MAX_STATUS = 1 << 16, MAX_COMMAND = 1 << 16, MAX_NAME = 64 };
 
-static void closedirp(DIR **folder)
-{
-	if (*folder)
-		closedir(*folder);
-}
-
 static void put_user(struct live_rows *rows, pid_t pid)
 {
 	CLEANUP(freep) char *status = NULL;

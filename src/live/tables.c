@@ -7,6 +7,7 @@
 /* clang-format off */
 const struct live_table *const live_tables[] = {
 	&live_python_backtrace,
+	&live_python_gil,
 	&live_system_process,
 	&live_process_envs,
 	&live_process_maps,

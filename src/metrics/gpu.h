@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gpu.h - GPUs of the machine and their processes, by NVIDIA's management library (NVML).
+/* gpu.h - GPUs of the machine and their processes, by NVIDIA's management library (NVML); without NVIDIA's driver, by AMD's (ROCm SMI).
  *
  * The library belongs to the driver. Its calls enter the driver, may take seconds, and may never return. It is therefore
  * loaded in a process of its own, "probing-gpu", which has no capability and none of our files. That process starts before
@@ -25,7 +25,7 @@ enum {
 /* Numbers that the device or the driver does not have are METRIC_UNKNOWN. */
 struct gpu_device {
 	char name[GPU_TEXT_BYTES], uuid[GPU_TEXT_BYTES];
-	int64_t minor;                               /* of /dev/nvidiaN */
+	int64_t minor;                               /* of /dev/nvidiaN; AMD: of /dev/dri/renderDN */
 	int64_t gpu_percent, memory_percent;         /* time in which a kernel ran, in which memory was accessed */
 	int64_t memory_used, memory_total;           /* bytes */
 	int64_t temperature_c;                       /* of the chip */
@@ -108,5 +108,12 @@ int nvml_open(struct nvml **ret, char why[GPU_WHY_BYTES]);
 void nvml_close(struct nvml *nvml);
 /* @ret: sets all but its why and is_absent. */
 void nvml_look(struct nvml *nvml, struct gpu_look *ret);
+
+struct rocm_smi;
+
+/* The same of AMD's; -ENOENT also where it finds no GPU. */
+int rocm_smi_open(struct rocm_smi **ret, char why[GPU_WHY_BYTES]);
+void rocm_smi_close(struct rocm_smi *rocm);
+void rocm_smi_look(struct rocm_smi *rocm, struct gpu_look *ret);
 
 #endif

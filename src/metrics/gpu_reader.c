@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gpu_reader.c - the process that calls NVML, and the questions to it; see gpu.h.
+/* gpu_reader.c - the process that calls NVML or ROCm SMI, and the questions to it; see gpu.h.
  *
  * A byte asks for a look. The answer is one packet: a gpu_look without the unused ends of its two arrays.
  */
@@ -50,20 +50,40 @@ static int send_look(int socket, const struct gpu_look *look)
 	return sendmsg(socket, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
+/* One of them is not NULL. */
+struct libraries {
+	struct nvml *nvml;
+	struct rocm_smi *rocm;
+};
+
+/* NVIDIA's library, else AMD's. @why: without both, the reason that NVIDIA's gave. */
+static int open_library(struct libraries *libraries, char why[GPU_WHY_BYTES])
+{
+	char of_rocm[GPU_WHY_BYTES];
+	int r = nvml_open(&libraries->nvml, why);
+
+	if (r != -ENOENT || rocm_smi_open(&libraries->rocm, of_rocm) < 0)
+		return r;
+	why[0] = '\0';
+	return 0;
+}
+
 static void serve(int socket, int filter_error)
 {
 	static struct gpu_look look; /* too large for a stack */
-	struct nvml *nvml = NULL;
+	struct libraries libraries = { 0 };
 	char asked;
 	int r;
 
 	(void)filter_error; /* an old kernel, or a container: the process has no capability nevertheless */
 	while (recv(socket, &asked, 1, 0) == 1) {
-		r = nvml ? 0 : nvml_open(&nvml, look.why);
+		r = libraries.nvml || libraries.rocm ? 0 : open_library(&libraries, look.why);
 		if (r < 0)
 			look.is_absent = r == -ENOENT;
+		else if (libraries.nvml)
+			nvml_look(libraries.nvml, &look);
 		else
-			nvml_look(nvml, &look);
+			rocm_smi_look(libraries.rocm, &look);
 		if (send_look(socket, &look) < 0 || r < 0)
 			break;
 	}

@@ -211,11 +211,6 @@ void metrics_freep(struct metrics **metrics)
 	metrics_free(*metrics);
 }
 
-const char *metrics_host(struct metrics *metrics)
-{
-	return metrics->host;
-}
-
 int metrics_put(struct metrics *metrics, const char *table, const struct metrics_moment *moment,
 		const struct metric_sink *sink)
 {

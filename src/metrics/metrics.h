@@ -85,9 +85,6 @@ int metrics_put_gpu(struct metrics *metrics, const struct metric_sink *sink);
 /* metrics_gpu_trouble - why there are no rows of GPUs from some time on; NULL: there are, or the machine has none. Borrowed. */
 const char *metrics_gpu_trouble(struct metrics *metrics);
 
-/* metrics_host - the name of the machine; "" if the kernel does not say. Borrowed. */
-const char *metrics_host(struct metrics *metrics);
-
 /* ---- Processes and the machine ---- */
 
 /* Numbers that the kernel does not have, or hides, are METRIC_UNKNOWN. */

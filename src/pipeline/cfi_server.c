@@ -22,7 +22,7 @@
 #include "src/pipeline/page_trim.h"
 
 /*
- * The priority of the capturing thread (recording_run.c), which waits for each answer. With hundreds of runnable
+ * The priority of the capturing thread (src/cli/record/run.c), which waits for each answer. With hundreds of runnable
  * programs, an answer at normal priority takes so long that the rings overflow.
  */
 enum { READER_NICE = -10 };
@@ -209,25 +209,6 @@ static struct server *server_new(int socket)
 		page_trim_init(&server->trim, MAX_MAPPED_BYTES, MAX_MAPPED_BYTES);
 	}
 	return server;
-}
-
-static void server_free(struct server *server)
-{
-	for (size_t i = 0; i < server->n_files; i++)
-		close_file(&server->files[i]);
-	page_trim_done(&server->trim);
-	free(server->files);
-	free(server);
-}
-
-void cfi_serve(int socket)
-{
-	struct server *server = server_new(socket);
-
-	if (server) {
-		serve(server);
-		server_free(server);
-	}
 }
 
 static void run_worker(int socket)

@@ -8,7 +8,4 @@
 /* Its keeper; see keeper_start(). */
 int cfi_keeper_start(int *ret_socket, pid_t *ret_pid);
 
-/* The worker's loop, without its filter: answer the requests of a socket, until its other end is closed. */
-void cfi_serve(int socket);
-
 #endif

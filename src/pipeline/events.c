@@ -171,24 +171,11 @@ static int take_sample(struct pipeline *pipeline, const struct sample *sample)
 	return pipeline_take_sample(pipeline, sample);
 }
 
-/* Read what the process has mapped during the pause; dumps from before are known. */
+/* Events from before now are in what is read. */
 static int read_space_again(struct pipeline *pipeline, struct process *process)
 {
-	CLEANUP(address_space_freep) struct address_space *before = NULL;
-	struct mapping *mapping;
-	int r;
-
 	process->loaded_ns = monotonic_ns();
-	r = address_space_fork(process->space, process->pid, &before);
-	if (r >= 0)
-		r = address_space_load(process->space);
-	for (size_t i = 0; r >= 0 && (mapping = address_space_nth(process->space, i)) != NULL; i++) {
-		const struct mapping *known = address_space_find(before, mapping->start);
-
-		if (!known || known->module != mapping->module)
-			r = pipeline_note_dump(pipeline, process, mapping);
-	}
-	return r == -ENOMEM ? r : 0;
+	return pipeline_update_space(pipeline, process);
 }
 
 static int take_remapped(struct pipeline *pipeline, const struct capture_event *event)
@@ -222,8 +209,10 @@ int pipeline_take_event(struct pipeline *pipeline, const struct capture_event *e
 	case CAPTURE_END:
 		return 0; /* see off_cpu_event() */
 	case CAPTURE_LOST:
+		pipeline->lost_ns = monotonic_ns();
+		return 0;
 	case CAPTURE_THROTTLE:
-		return 0; /* their readers count them exactly */
+		return 0; /* its readers count it exactly */
 	}
 	return 0;
 }

@@ -11,7 +11,7 @@
  * 3. A thread that no interpreter has, and that runs no Python, holds none.
  *
  * A remaining error: a thread that took or released the GIL within one call of a C function, in the
- * time between the sample and the reading (docs/filters.md has how often).
+ * time between the sample and the reading (docs/sql.md has how often).
  */
 #include "src/pipeline/gil_state.h"
 

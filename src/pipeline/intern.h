@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* intern.h - ids of frames and stacks. Private.
  *
- * Ids are dense from 1. A frame is a place: a native address of a module, an
- * expression (before 3.11 a line) of a code object, a kernel address, a task's name, an address in
- * anonymous memory of one program. The last kind is evicted when its code is replaced:
- * the next sample there then creates a new frame. A stack is a node of the
- * calling-context tree.
+ * Ids are dense from 1. A frame is a place: a native address of a module, an expression (before
+ * 3.11 a line) of a code object, or a kernel address; a task's name, or an address in anonymous
+ * memory of one program. The last kind is evicted when its code is replaced: the next sample there
+ * then creates a new frame. A stack is a node of the calling-context tree.
  */
 #ifndef PROBING_INTERN_H
 #define PROBING_INTERN_H

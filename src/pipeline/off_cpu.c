@@ -65,11 +65,11 @@ static int take_switch(struct waits *waits, const struct capture_event *event)
 	if (event->tid <= 0) /* an ending thread has no TID any more */
 		return 0;
 	if (event->change.is_late)
-		return waits_enter_late(waits, event->pid, event->tid, event->time_ns);
+		return waits_sched_in_late(waits, event->pid, event->tid, event->time_ns);
 	if (!event->change.is_out)
-		return waits_enter(waits, event->pid, event->tid, event->time_ns);
-	return waits_leave(waits, event->pid, event->tid, event->change.cpu, event->change.is_preempted,
-			   event->time_ns);
+		return waits_sched_in(waits, event->pid, event->tid, event->time_ns);
+	return waits_sched_out(waits, event->pid, event->tid, event->change.cpu, event->change.is_preempted,
+			       event->time_ns);
 }
 
 int off_cpu_event(struct off_cpu *off_cpu, const struct capture_event *event)
@@ -82,11 +82,11 @@ int off_cpu_event(struct off_cpu *off_cpu, const struct capture_event *event)
 	case CAPTURE_SWITCH:
 		return take_switch(waits, event);
 	case CAPTURE_FORK:
-		return waits_make(waits, event->pid, event->tid, event->time_ns);
+		return waits_created(waits, event->pid, event->tid, event->time_ns);
 	case CAPTURE_EXIT:
 		return waits_exit(waits, event->tid, event->time_ns);
 	case CAPTURE_LOST:
-		return waits_doubt(waits);
+		return waits_invalidate(waits);
 	case CAPTURE_END:
 		return waits_end(waits, event->time_ns);
 	case CAPTURE_COMM:
@@ -105,7 +105,7 @@ int off_cpu_idle(struct off_cpu *off_cpu)
 	if (!off_cpu->waits || now_ns < off_cpu->next_portion_ns)
 		return 0;
 	off_cpu->next_portion_ns = now_ns + EVERY_NS;
-	return waits_portion(off_cpu->waits, now_ns - MARGIN_NS);
+	return waits_flush_partial(off_cpu->waits, now_ns - MARGIN_NS);
 }
 
 bool off_cpu_next(struct off_cpu *off_cpu, pid_t *ret_pid, pid_t *ret_tid)

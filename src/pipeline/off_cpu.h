@@ -36,7 +36,7 @@ int off_cpu_find_threads(struct off_cpu *off_cpu, pid_t pid, uint64_t since_ns);
 /* Process an event's information about running and waiting; ignores samples. */
 int off_cpu_event(struct off_cpu *off_cpu, const struct capture_event *event);
 
-/* No more events up to now: see waits_portion(). */
+/* No more events up to now: see waits_flush_partial(). */
 int off_cpu_idle(struct off_cpu *off_cpu);
 
 /* The next thread whose stack to read; false: none for now. */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock_offset.h"
 #include "base/util.h"
 #include "src/metrics/metrics.h"
 #include "src/pipeline/cfi_client.h"
@@ -52,7 +53,7 @@ int pipeline_new(struct store *store, const struct pipeline_options *options, st
 	pipeline->most_tree_bytes = most_tree_bytes(&options->limits);
 	filter_init(&pipeline->filter, &pipeline->options.filter, &pipeline->thread_names);
 	pipeline->rows.began = rows_clock();
-	pipeline->to_realtime_ns = (int64_t)(realtime_ns() - monotonic_ns());
+	pipeline->to_realtime_ns = clock_offset_ns(clock_gettime);
 	r = cfi_client_start(CFI_CLIENT_PATIENCE_MS, &pipeline->cfi); /* before any thread starts */
 	if (r >= 0 && options->metrics_ns > 0)
 		r = pipeline_start_metrics(pipeline);
@@ -124,6 +125,16 @@ void pipeline_read_inside(struct pipeline *pipeline, struct capture *capture)
 	pipeline->source = capture_source(capture) == SOURCE_WAKEUP ? capture : NULL;
 }
 
+/* One that is there: its rings have its start in their name, and may be read after its end only. */
+static int add_process(struct pipeline *pipeline, pid_t pid, struct process **ret)
+{
+	int r = processes_add(&pipeline->processes, pid, 0, ret);
+
+	if (r >= 0 && pipeline->options.rows)
+		(*ret)->start = ring_start_time(pid);
+	return r;
+}
+
 /* @since_ns: start of the threads' wait times. */
 static int attach(struct pipeline *pipeline, pid_t pid, uint64_t since_ns, char *python, size_t python_bytes,
 		  int *python_error)
@@ -132,7 +143,7 @@ static int attach(struct pipeline *pipeline, pid_t pid, uint64_t since_ns, char 
 	uint32_t thread;
 	int r;
 
-	r = processes_add(&pipeline->processes, pid, 0, &process);
+	r = add_process(pipeline, pid, &process);
 	if (r >= 0)
 		r = pipeline_load_space(pipeline, process);
 	if (r >= 0)
@@ -182,7 +193,7 @@ int pipeline_expect(struct pipeline *pipeline, pid_t pid)
 {
 	struct process *process;
 
-	return processes_add(&pipeline->processes, pid, 0, &process);
+	return add_process(pipeline, pid, &process);
 }
 
 int pipeline_event(struct pipeline *pipeline, const struct capture_event *event)

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* pipeline.h - from captured events to rows.
  *
- * Two threads. The capturing thread (the caller's) keeps the processes and
- * their address spaces, unwinds, stitches and interns; new rows go into a
- * batch. Once a flush interval it hands the batch to the writing thread,
- * which puts it into the store in one transaction and then resolves symbols,
- * so that neither the disk nor debug information ever delays a
- * sample. The two share only the queue of batches, and in the other direction a
- * list of places where generated code has been replaced.
+ * Two threads. The capturing thread (the caller's) keeps the processes and their address spaces,
+ * unwinds, stitches and interns; new rows go into a batch. Once a flush interval it hands the batch
+ * to the writing thread, which puts it into the store in one transaction and then resolves symbols.
+ * So neither the disk nor debug information ever delays a sample. The two share only the queue of
+ * batches, and in the other direction a list of places where generated code has been replaced.
  */
 #ifndef PROBING_PIPELINE_H
 #define PROBING_PIPELINE_H
@@ -263,7 +261,7 @@ struct resymbolize_result {
 /*
  * pipeline_resymbolize - complete the names of a recording, in one transaction: places without a name
  * or a line, or all with redo. Never replaces a name by a less informative one.
- * @store:  opened with store_open(); not settled.
+ * @store:  opened with store_open(); not checkpointed.
  * @ret:    ended with resymbolize_result_done(), also after an error.
  * Errors: -ECANCELED; -ENOMEM; -EBADMSG; what the store reports. The file is then unchanged.
  */

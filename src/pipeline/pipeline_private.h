@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* pipeline_private.h - the parts of a pipeline, and the functions that its files share.
  *
- * known.c    known processes, threads and generated code, and their rows
+ * process_table.c  known processes, threads and generated code, and their rows
  * samples.c  from a sample, or a wait, to a row
  * events.c   mappings, names, forks, ends; pauses
  * metrics.c  memory, CPU time and I/O of processes and of the machine; GPUs
@@ -79,6 +79,7 @@ struct pipeline {
 	size_t most_tree_bytes;                      /* renew a larger tree of stacks; 0: never */
 	uint64_t paused_ns;                          /* CLOCK_MONOTONIC, since when; 0: it is not paused */
 	uint64_t since_ns;        /* CLOCK_MONOTONIC; of samples of before the maps may not be those that were read */
+	uint64_t lost_ns;         /* CLOCK_MONOTONIC: when a loss of records was last seen; 0: none was */
 	uint64_t next_metrics_ns; /* CLOCK_MONOTONIC */
 	struct metrics *metrics;  /* NULL: not asked for */
 	pid_t *metric_pids;       /* of one look */
@@ -91,7 +92,7 @@ struct pipeline {
 /* Nanoseconds since 1970 of a moment of CLOCK_MONOTONIC. */
 uint64_t pipeline_to_realtime(const struct pipeline *pipeline, uint64_t monotonic);
 
-/* ---- known.c. Errors: -ENOMEM. ---- */
+/* ---- process_table.c. Errors: -ENOMEM. ---- */
 
 /* A thread's key in thread_index. Threads without a number are one in each process. */
 uint64_t pipeline_thread_key(pid_t pid, pid_t tid);
@@ -114,6 +115,9 @@ int pipeline_know_process(struct pipeline *pipeline, pid_t pid, struct process *
 
 /* Its maps as /proc has them. */
 int pipeline_load_space(struct pipeline *pipeline, struct process *process);
+
+/* Add what it has mapped since. Dumps from before are known. -ENOMEM; other failures leave what was known. */
+int pipeline_update_space(struct pipeline *pipeline, struct process *process);
 
 /* A mapping that may be a JIT's dump; NULL: none. */
 int pipeline_note_dump(struct pipeline *pipeline, struct process *process, const struct mapping *mapping);

@@ -31,6 +31,7 @@ struct process {
 	uint64_t layout_id;         /* of the layout passed to the capture; 0: none */
 	uint64_t mapped_ns;         /* CLOCK_MONOTONIC: when code was mapped last, or found to be; 0: never */
 	uint64_t loaded_ns;     /* CLOCK_MONOTONIC: when its maps were read from /proc; they include earlier events */
+	uint64_t filled_ns;     /* CLOCK_MONOTONIC: when they were read again because records were lost */
 	uint64_t next_watch_ns; /* when to try that again */
 	int python_error;       /* why not: -ENOENT none, -EAGAIN starting, -EOPNOTSUPP... */
 	char python[64];        /* version, or the refused one */
@@ -47,6 +48,7 @@ struct process {
 	uint64_t image;      /* when recording was paused; 0: not known */
 	bool is_new;         /* its row has to be written (again) */
 	bool is_followed;    /* its rings are, or were, read (rows.c) */
+	uint64_t start;      /* clock ticks since boot, of one that was there when it was added; 0: unknown */
 };
 
 struct cfi_client;

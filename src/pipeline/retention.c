@@ -108,7 +108,7 @@ static bool is_worth_it(const struct retention *trim, const struct store_space *
 }
 
 /* Rows that programs wrote, and metrics, also go where there are no samples. */
-static int drop_old_rows(struct store *store, uint64_t before_ns)
+static int drop_old_rows(struct store *store, uint64_t before_ns, uint64_t kept_ns)
 {
 	int r;
 
@@ -116,7 +116,10 @@ static int drop_old_rows(struct store *store, uint64_t before_ns)
 	if (r < 0)
 		return r;
 	r = store_drop_old_rows(store, before_ns);
-	return finish_step(store, r < 0 ? r : store_drop_metrics_before(store, store_seconds(before_ns)));
+	if (r >= 0)
+		r = store_drop_metrics_before(store, store_seconds(before_ns));
+	return finish_step(store,
+			   r < 0 ? r : store_cut_metrics(store, store_seconds(before_ns), store_seconds(kept_ns)));
 }
 
 /* They alone are too large. */
@@ -161,7 +164,7 @@ static int drop_old(struct retention *trim, struct store *store, uint64_t now_ns
 	n = drop_some(trim, store, 1, now_ns - keep_ns - slack_ns);
 	for (int i = 0; i < MAX_STEPS && n > 0; i++)
 		n = drop_some(trim, store, STEP, now_ns - keep_ns);
-	return n < 0 ? n : drop_old_rows(store, now_ns - keep_ns - slack_ns);
+	return n < 0 ? n : drop_old_rows(store, now_ns - keep_ns - slack_ns, now_ns - keep_ns);
 }
 
 /* Drop the oldest samples, and finally what only they refer to. */

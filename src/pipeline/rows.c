@@ -32,7 +32,8 @@ static int add_follower(struct pipeline *pipeline, struct process *process)
 	process->is_followed = true;
 	r = grow(&rows->followers, rows->n, &rows->allocated, sizeof *rows->followers);
 	if (r >= 0)
-		rows_follower_init(&rows->followers[rows->n++], process->pid, process->program->started_ns != 0);
+		rows_follower_init(&rows->followers[rows->n++], process->pid, process->start,
+				   process->program->started_ns != 0);
 	return r;
 }
 

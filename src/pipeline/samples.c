@@ -128,7 +128,7 @@ static int put_sample(struct pipeline *pipeline, const struct sample *sample, st
 	if (waits && pipeline->off_cpu.is_counted)
 		row.weight = waits_sampled(waits, sample->tid, sample->weight, sample->time_ns);
 	else if (waits)
-		r = waits_ran(waits, sample->pid, sample->tid, sample->weight, sample->time_ns, &row.weight);
+		r = waits_account_run(waits, sample->pid, sample->tid, sample->weight, sample->time_ns, &row.weight);
 	if (r < 0 || (waits && row.weight == 0)) /* the sample precedes the start */
 		return r;
 	r = keep_stack(pipeline, sample->time_ns, process, stack, &id);

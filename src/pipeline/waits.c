@@ -345,7 +345,7 @@ int waits_find(struct waits *waits, pid_t pid, pid_t tid)
 	return r < 0 ? r : enqueue(waits, thread);
 }
 
-int waits_make(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns)
+int waits_created(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns)
 {
 	struct thread *thread;
 	int r;
@@ -394,7 +394,7 @@ static void settle_stack(struct thread *thread, uint64_t time_ns)
 	note_leaving(thread);
 }
 
-int waits_leave(struct waits *waits, pid_t pid, pid_t tid, unsigned cpu, bool is_preempted, uint64_t time_ns)
+int waits_sched_out(struct waits *waits, pid_t pid, pid_t tid, unsigned cpu, bool is_preempted, uint64_t time_ns)
 {
 	struct thread *thread;
 	int r;
@@ -433,7 +433,7 @@ static int settle_doubt(struct waits *waits, struct thread *thread, uint64_t arr
 	return r >= 0 && thread->activity == ENDED ? put_last(waits, thread, since_ns) : r;
 }
 
-int waits_enter(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns)
+int waits_sched_in(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns)
 {
 	struct thread *thread;
 	int r;
@@ -454,14 +454,14 @@ int waits_enter(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns)
 	return r;
 }
 
-int waits_enter_late(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns)
+int waits_sched_in_late(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns)
 {
 	const struct id_slot *slot = id_map_find(&waits->index, (uint64_t)tid + 1);
 	struct thread *thread = slot ? &waits->threads[slot->id] : NULL;
 
 	if (thread && thread->doubt.seen_ns != 0)
 		return settle_doubt(waits, thread, time_ns);
-	return thread && thread->activity == RUNS ? 0 : waits_enter(waits, pid, tid, time_ns);
+	return thread && thread->activity == RUNS ? 0 : waits_sched_in(waits, pid, tid, time_ns);
 }
 
 int waits_exit(struct waits *waits, pid_t tid, uint64_t time_ns)
@@ -493,7 +493,7 @@ int waits_end(struct waits *waits, uint64_t time_ns)
 	return r;
 }
 
-int waits_ran(struct waits *waits, pid_t pid, pid_t tid, uint64_t period_ns, uint64_t time_ns, uint64_t *ret)
+int waits_account_run(struct waits *waits, pid_t pid, pid_t tid, uint64_t period_ns, uint64_t time_ns, uint64_t *ret)
 {
 	struct thread *thread;
 	int r;
@@ -553,7 +553,7 @@ static int put_portion(struct waits *waits, struct thread *thread, uint64_t unti
 	return put(waits, thread, state, since_ns, span(since_ns, until_ns), &stack);
 }
 
-int waits_portion(struct waits *waits, uint64_t until_ns)
+int waits_flush_partial(struct waits *waits, uint64_t until_ns)
 {
 	int r = 0;
 
@@ -568,7 +568,7 @@ int waits_portion(struct waits *waits, uint64_t until_ns)
 	return r;
 }
 
-int waits_doubt(struct waits *waits)
+int waits_invalidate(struct waits *waits)
 {
 	int r = 0;
 

@@ -64,24 +64,24 @@ void waits_begin(struct waits *waits, uint64_t time_ns);
 /* A thread older than the recording; its state is unknown. */
 int waits_find(struct waits *waits, pid_t pid, pid_t tid);
 /* A new thread: it waits for a processor. */
-int waits_make(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns);
+int waits_created(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns);
 /* One that runs, and begins to count only now: its process runs another program. */
 int waits_exec(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns);
 
-int waits_leave(struct waits *waits, pid_t pid, pid_t tid, unsigned cpu, bool is_preempted, uint64_t time_ns);
-int waits_enter(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns);
+int waits_sched_out(struct waits *waits, pid_t pid, pid_t tid, unsigned cpu, bool is_preempted, uint64_t time_ns);
+int waits_sched_in(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns);
 /* An arrival that is reported only as the thread leaves again: a sample of it, or its end, may have come before. */
-int waits_enter_late(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns);
+int waits_sched_in_late(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns);
 int waits_exit(struct waits *waits, pid_t tid, uint64_t time_ns);
 /* Every thread's last moment. */
 int waits_end(struct waits *waits, uint64_t time_ns);
 
 /*
- * waits_ran - a sample of a running thread.
+ * waits_account_run - a sample of a running thread.
  * @period_ns: weight of the sample by itself, for an unknown thread.
  * @ret: its weight: all running time of the thread since its last sample.
  */
-int waits_ran(struct waits *waits, pid_t pid, pid_t tid, uint64_t period_ns, uint64_t time_ns, uint64_t *ret);
+int waits_account_run(struct waits *waits, pid_t pid, pid_t tid, uint64_t period_ns, uint64_t time_ns, uint64_t *ret);
 
 /*
  * waits_sampled - the same of a sample that weighs its thread's CPU time itself, and may come before the events of its
@@ -94,13 +94,13 @@ uint64_t waits_sampled(struct waits *waits, pid_t tid, uint64_t weight, uint64_t
 int waits_stack(struct waits *waits, pid_t pid, pid_t tid, const struct wait_stack *stack);
 
 /*
- * waits_portion - put the first portions of long waits that continue.
+ * waits_flush_partial - put the first portions of long waits that continue.
  * @until_ns: all earlier events have been processed.
  */
-int waits_portion(struct waits *waits, uint64_t until_ns);
+int waits_flush_partial(struct waits *waits, uint64_t until_ns);
 
 /* Records were lost: threads with a stack may have run meanwhile. Those that wait are to be read again. */
-int waits_doubt(struct waits *waits);
+int waits_invalidate(struct waits *waits);
 
 /*
  * waits_next - a waiting thread without a stack, to be read.

@@ -223,7 +223,7 @@ static int take_document(const struct parse *in)
 	bool is_taken[N_ELEMENTS(keys)] = { false };
 
 	if (!root)
-		return refuse(in, &start, "the file is empty: docs/probes.md has an example");
+		return refuse(in, &start, "the file is empty: docs/rings.md has an example");
 	if (root->type != YAML_MAPPING_NODE)
 		return refuse(in, &root->start_mark,
 			      "keys are expected here: functions, variables, interval, sampling, torch");
@@ -247,7 +247,7 @@ static int fail_syntax(const yaml_parser_t *parser, char *why)
 
 	if (parser->error == YAML_MEMORY_ERROR)
 		return -ENOMEM;
-	snprintf(why, PROBES_WHY_BYTES, "%zu:%zu: this is no YAML: %.200s", at.line + 1, at.column + 1,
+	snprintf(why, PROBES_WHY_BYTES, "%zu:%zu: this is not YAML: %.200s", at.line + 1, at.column + 1,
 		 parser->problem ? parser->problem : "it cannot be read");
 	return -EINVAL;
 }

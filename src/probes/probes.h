@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* probes.h - a file that names probes: functions to time, variables to watch. It is YAML; docs/probes.md has its schema.
+/* probes.h - a file that names probes: functions to time, variables to watch. It is YAML; docs/rings.md has its schema.
  *
  * The parser knows no process. It checks the form of each name, and gives errors with line and column.
  */

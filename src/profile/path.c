@@ -281,13 +281,14 @@ size_t profile_path(const struct profile *profile, int32_t stack, bool show_inte
 	}
 	expand(profile, stack, places, n, room);
 	n = MIN(n, room);
-	label = n > 1 && frame_of(profile, &places[0])->is_label;
+	label = n > 0 && frame_of(profile, &places[0])->is_label;
 	if (!show_interpreter)
 		fold(profile, places + label, n - label);
 	choose(profile, places + label, n - label);
 	for (size_t i = 0; i < n && n_path < max; i++)
 		if (!places[i].hidden)
 			path[n_path++] = places[i].frame;
-	/* Nothing is below the label. */
-	return label && n_path == 1 && path[0] == places[0].frame ? 0 : n_path;
+	if (label && n_path == 1 && max > 1)
+		path[n_path++] = profile->nothing - 1;
+	return n_path;
 }

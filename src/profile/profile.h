@@ -87,6 +87,7 @@ struct profile {
 	size_t n_totals;
 	const char **labels; /* values of a column of samples by which totals are split; none unless requested */
 	size_t n_labels, labels_allocated;
+	int32_t nothing; /* index plus 1 into frames: stands below a label if no other frame does; 0: no labels were put */
 	struct profile_thread *threads;
 	size_t n_threads;
 	struct profile_sample *samples; /* in the order of time; NULL unless requested, and if there are none */
@@ -144,7 +145,7 @@ void profile_drop_weights(struct profile *profile);
 
 /*
  * profile_put_labels - make the labels of totals the outermost frames of their stacks, and leave no labels. A stack that has
- * several labels becomes several. Time that was not sampled has none.
+ * several labels becomes several. Time that was not sampled has none. Call it after the filter (python_only) is set.
  * @none: of totals without a label; copied. Errors: -ENOMEM; -EOVERFLOW more than 2^31 stacks.
  */
 int profile_put_labels(struct profile *profile, const char *none);

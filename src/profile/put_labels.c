@@ -13,7 +13,7 @@ struct putting {
 	struct profile_stack *stacks;
 	size_t n, allocated;
 	struct id_map known; /* label and stack, each plus 1 -> the new stack */
-	int32_t first_frame; /* of the labels; that of none comes first */
+	int32_t first_frame; /* of the labels; that of none comes first, that of nothing after the last */
 };
 
 static int put_stack(struct putting *putting, int32_t label, int32_t stack, int32_t parent, int32_t frame)
@@ -73,17 +73,27 @@ static int keep(struct putting *putting, int32_t stack, int32_t *ret)
 	return 0;
 }
 
+/* One for each label, one for none, one for nothing. */
+static size_t count_frames(const struct profile *profile)
+{
+	return profile->n_labels + 2;
+}
+
 static int add_frames(struct profile *profile, const char *none)
 {
+	size_t n = count_frames(profile);
 	struct profile_frame *frames;
 	int r = 0;
 
-	if (profile->n_frames + profile->n_labels >= INT32_MAX)
+	if (profile->n_frames + n >= INT32_MAX)
 		return -EOVERFLOW;
-	frames = reallocarray(profile->frames, profile->n_frames + profile->n_labels + 1, sizeof *frames);
+	frames = reallocarray(profile->frames, profile->n_frames + n, sizeof *frames);
 	if (!frames)
 		return -ENOMEM;
 	profile->frames = frames;
+	frames[profile->n_frames + n - 1] = (struct profile_frame){ .kind = FRAME_TASK,
+								    .name = profile_nothing(profile),
+								    .inlined_into = -1 };
 	for (size_t i = 0; i <= profile->n_labels && r >= 0; i++) {
 		struct profile_frame frame = { .kind = FRAME_TASK, .is_label = true, .inlined_into = -1 };
 
@@ -103,10 +113,10 @@ static int widen_roots(struct profile *profile)
 
 	if (!profile->is_root)
 		return 0;
-	roots = reallocarray(profile->is_root, profile->n_frames + profile->n_labels + 1, sizeof *roots);
+	roots = reallocarray(profile->is_root, profile->n_frames + count_frames(profile), sizeof *roots);
 	if (!roots)
 		return -ENOMEM;
-	memset(roots + profile->n_frames, 0, (profile->n_labels + 1) * sizeof *roots);
+	memset(roots + profile->n_frames, 0, count_frames(profile) * sizeof *roots);
 	profile->is_root = roots;
 	return 0;
 }
@@ -153,7 +163,8 @@ int profile_put_labels(struct profile *profile, const char *none)
 	free(profile->stacks);
 	profile->stacks = putting.stacks;
 	profile->n_stacks = putting.n;
-	profile->n_frames += profile->n_labels + 1;
+	profile->n_frames += count_frames(profile);
+	profile->nothing = (int32_t)profile->n_frames;
 	profile->n_labels = 0;
 	return 0;
 }

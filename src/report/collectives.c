@@ -8,7 +8,7 @@
 #include "base/rank.h"
 #include "base/util.h"
 #include "src/columns/columns.h"
-#include "src/report/report_collectives.h"
+#include "src/report/sections.h"
 
 enum { MAX_COLUMNS = 200 };
 

@@ -6,7 +6,7 @@
 #include "base/util.h"
 #include "src/columns/columns.h"
 #include "src/report/print.h"
-#include "src/report/report_gpu.h"
+#include "src/report/sections.h"
 
 enum { NUMBER_COLUMNS = 24, MIN_NAME_COLUMNS = 24, ANY_COLUMNS = 1 << 16 };
 

@@ -9,8 +9,7 @@
 #include "base/util.h"
 #include "src/report/paths.h"
 #include "src/report/print.h"
-#include "src/report/report_collectives.h"
-#include "src/report/report_gpu.h"
+#include "src/report/sections.h"
 #include "src/report/table.h"
 #include "src/report/waits.h"
 

@@ -63,9 +63,9 @@ struct report_options {
 int report_print(const struct profile *profile, const struct report_options *options, FILE *out);
 
 /*
- * report_neighbours - callers or callees of the functions of these names, with their times.
- * A stack counts once for each caller (callee) that a function has on it, so that those of a
- * recursive function may add up to more than its time.
+ * report_neighbours - callers or callees of the functions of these names, with their times. A stack
+ * counts once for each caller (callee) that a function has on it. So those of a recursive function
+ * may add up to more than its time.
  * @names: for glob_list_match_function().
  * Errors: -ENODATA: no function in the profile matches; as report_print().
  */

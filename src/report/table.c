@@ -25,6 +25,8 @@ enum {
 	LONGEST_UNIT = 60,
 	MIN_PLACE_COLUMNS = 16,   /* usually a file name and a line */
 	MAX_PADDING_COLUMNS = 80, /* so that one long name does not widen every row */
+	MAX_HEAD = 32,
+	MAX_LAYOUT = 2 * TABLE_TIMES + TABLE_COUNTS + 3, /* numbers, kind, name, place */
 };
 
 /* Columns of the table, and the widths of the last two. */
@@ -32,6 +34,9 @@ struct layout {
 	bool has_kind, has_times, has_counts, has_place;
 	unsigned name_columns, place_columns;
 	bool has_room; /* width is unlimited: the widths above are only padding */
+	struct column list[MAX_LAYOUT];
+	char heads[TABLE_TIMES][MAX_HEAD]; /* of shares */
+	size_t n;
 };
 
 static const struct {
@@ -179,60 +184,87 @@ static struct layout lay_out(const struct table *table)
 	return layout;
 }
 
+static void add_column(struct layout *layout, const char *head, unsigned width, bool is_left)
+{
+	layout->list[layout->n] = (struct column){
+		.head = head, .width = width, .gap = layout->n > 0 ? 1 : 0, .is_left = is_left
+	};
+	layout->n++;
+}
+
+/* The columns that the layout keeps, as put_row() fills them. */
+static void add_columns(const struct table *table, struct layout *layout)
+{
+	for (int i = 0; i < TABLE_TIMES; i++) {
+		const char *head = table->times[i].head;
+
+		if (!head)
+			continue;
+		snprintf(layout->heads[i], sizeof layout->heads[i], "%s %%", head);
+		add_column(layout, layout->heads[i], (unsigned)share_columns(head), false);
+		if (layout->has_times && table->times[i].has_time)
+			add_column(layout, head, TIME_COLUMNS, false);
+	}
+	for (int i = 0; layout->has_counts && i < TABLE_COUNTS; i++)
+		if (table->count_heads[i])
+			add_column(layout, table->count_heads[i], (unsigned)strlen(table->count_heads[i]), false);
+	if (layout->has_kind)
+		add_column(layout, "kind", KIND_COLUMNS, true);
+	add_column(layout, table->name_head, layout->name_columns, true);
+	if (layout->has_place)
+		add_column(layout, place_head(table), layout->place_columns, true);
+}
+
 /* ---- Print ---- */
 
-static void put_row(const struct table *table, const struct layout *layout, const struct table_row *row, FILE *out)
+static void put_numbers(const struct table *table, const struct layout *layout, const struct table_row *row,
+			struct columns *columns)
 {
-	unsigned used = layout->has_room ? row->indent : MIN(row->indent, layout->name_columns);
-	enum style style = (enum style)row->style;
-
 	for (int i = 0; i < TABLE_TIMES; i++) {
 		char text[24];
 
 		if (!table->times[i].head)
 			continue;
-		fprintf(out, "%*.1f ", share_columns(table->times[i].head), row->shares[i]);
+		columns_printf(columns, "%.1f", row->shares[i]);
 		table_format(table->whole, row->values[i], text, sizeof text);
 		if (layout->has_times && table->times[i].has_time)
-			fprintf(out, "%*s ", TIME_COLUMNS, text);
+			columns_put(columns, text);
 	}
 	for (int i = 0; layout->has_counts && i < TABLE_COUNTS; i++)
 		if (table->count_heads[i])
-			fprintf(out, "%*ju ", (int)strlen(table->count_heads[i]), (uintmax_t)row->counts[i]);
-	style_start(out, table->options->colour, style);
-	if (layout->has_kind)
-		fprintf(out, "%-*s ", KIND_COLUMNS, row->kind);
-	fprintf(out, "%*s", (int)used, "");
-	used += cell_put(out, row->name, layout->has_room ? UINT_MAX : layout->name_columns - used, CELL_CUT_MIDDLE);
-	style_end(out, table->options->colour, style);
-	if (layout->has_place && row->place) {
-		fprintf(out, "%*s", used < layout->name_columns ? (int)(layout->name_columns - used) + 1 : 1, "");
-		cell_put_path(out, row->place, layout->has_room ? UINT_MAX : layout->place_columns);
-	}
-	fputc('\n', out);
+			columns_printf(columns, "%ju", (uintmax_t)row->counts[i]);
 }
 
-static void put_head(const struct table *table, const struct layout *layout, FILE *out)
+/* The kind and the name, in one style. */
+static void put_name(const struct layout *layout, const struct table_row *row, struct columns *columns)
 {
-	style_start(out, table->options->colour, STYLE_HEAD);
-	for (int i = 0; i < TABLE_TIMES; i++) {
-		if (!table->times[i].head)
-			continue;
-		fprintf(out, "%s %% ", table->times[i].head);
-		if (layout->has_times && table->times[i].has_time)
-			fprintf(out, "%*s ", TIME_COLUMNS, table->times[i].head);
+	unsigned used = layout->has_room ? row->indent : MIN(row->indent, layout->name_columns);
+	enum style style = (enum style)row->style;
+
+	columns_start(columns);
+	style_start(columns->out, columns->colour, style);
+	if (layout->has_kind) {
+		fputs(row->kind, columns->out);
+		columns_wrote(columns, (unsigned)strlen(row->kind));
+		columns_start(columns);
 	}
-	for (int i = 0; layout->has_counts && i < TABLE_COUNTS; i++)
-		if (table->count_heads[i])
-			fprintf(out, "%s ", table->count_heads[i]);
-	if (layout->has_kind)
-		fprintf(out, "%-*s ", KIND_COLUMNS, "kind");
-	if (layout->has_place)
-		fprintf(out, "%-*s %s", (int)layout->name_columns, table->name_head, place_head(table));
-	else
-		fputs(table->name_head, out);
-	style_end(out, table->options->colour, STYLE_HEAD);
-	fputc('\n', out);
+	fprintf(columns->out, "%*s", (int)used, "");
+	used += cell_put(columns->out, row->name, layout->has_room ? UINT_MAX : layout->name_columns - used,
+			 CELL_CUT_MIDDLE);
+	style_end(columns->out, columns->colour, style);
+	columns_wrote(columns, used);
+}
+
+static void put_row(const struct table *table, const struct layout *layout, const struct table_row *row,
+		    struct columns *columns)
+{
+	put_numbers(table, layout, row, columns);
+	put_name(layout, row, columns);
+	if (layout->has_place && row->place) {
+		columns_start(columns);
+		cell_put_path(columns->out, row->place, layout->has_room ? UINT_MAX : layout->place_columns);
+	}
+	columns_end(columns);
 }
 
 void table_put_whole(const struct report_options *options, const struct whole *whole, FILE *out)
@@ -259,10 +291,13 @@ void table_put_whole(const struct report_options *options, const struct whole *w
 void table_put(const struct table *table, FILE *out)
 {
 	struct layout layout = table->options->columns > 0 ? lay_out(table) : lay_out_all(table);
+	struct columns columns = { .list = layout.list, .out = out, .colour = table->options->colour };
 
-	put_head(table, &layout, out);
+	add_columns(table, &layout);
+	columns.n = layout.n;
+	columns_put_head(&columns);
 	for (size_t i = 0; i < table->n_rows; i++)
-		put_row(table, &layout, &table->rows[i], out);
+		put_row(table, &layout, &table->rows[i], &columns);
 	if (table->n_more > 0)
 		fprintf(out, "(%zu more)\n", table->n_more);
 }

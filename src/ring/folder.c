@@ -363,10 +363,10 @@ void ring_folder_explain(int error, const char *parent, uid_t uid, char *to, siz
 
 	user_folder(uid, name);
 	if (error == -ELOOP)
-		snprintf(to, n_bytes, "%s/%s is no folder, or a link: it is not used", parent, name);
+		snprintf(to, n_bytes, "%s/%s is not a folder, or is a link: probing does not use it", parent, name);
 	else if (error == -EPERM)
-		snprintf(to, n_bytes, "%s/%s belongs to another user, or is open to others: it is not used", parent,
-			 name);
+		snprintf(to, n_bytes, "%s/%s belongs to another user, or is open to others: probing does not use it",
+			 parent, name);
 	else
 		snprintf(to, n_bytes, "%s/%s: %s", parent, name, strerror(-error));
 }

@@ -17,9 +17,9 @@
  *   2i + 1    a writer is writing row i, or was killed while it did
  *   2i + 2    row i
  *
- * A writer claims a slot by compare-and-swap from an even, older value to 2i + 1. No other writer touches the slot until
- * it stores 2i + 2. So a row is never mixed from two, and a reader that sees the same even value before and after it has
- * read the cells has read one row.
+ * A writer claims a slot by compare-and-swap from an even, older value to 2i + 1. No other writer touches the slot
+ * until it stores 2i + 2. So a row is never mixed from two. A reader that sees the same even value before and after it
+ * has read the cells has read one row.
  */
 #ifndef PROBING_RING_LAYOUT_H
 #define PROBING_RING_LAYOUT_H

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock_offset.h"
 #include "src/ring/layout.h"
 
 enum { MAX_TRIES = 64, MAX_FILES = 10000, FILE_NAME_BYTES = 32 };
@@ -89,7 +90,7 @@ static int fill_header(struct ring_header *header, const struct ring_description
 	header->n_rows = (n_rows + RING_ROWS_UNIT - 1) / RING_ROWS_UNIT * RING_ROWS_UNIT;
 	header->pid = getpid();
 	header->start_time = ring_start_time(header->pid);
-	header->realtime_offset_ns = (int64_t)(clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC));
+	header->realtime_offset_ns = clock_offset_ns(clock_gettime);
 	strcpy(header->name, from->name);
 	if (fill_columns(header, from) < 0)
 		return -EINVAL;

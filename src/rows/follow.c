@@ -22,9 +22,11 @@ enum {
 	MAX_CELL_OVERHEAD = 8,
 };
 
-void rows_follower_init(struct rows_follower *follower, pid_t pid, bool is_new)
+void rows_follower_init(struct rows_follower *follower, pid_t pid, uint64_t start, bool is_new)
 {
-	*follower = (struct rows_follower){ .pid = pid, .folder = -1, .is_new = is_new };
+	*follower = (struct rows_follower){
+		.pid = pid, .folder = -1, .is_new = is_new, .start = start ?: ring_start_time(pid)
+	};
 }
 
 void rows_follower_done(struct rows_follower *follower)
@@ -141,11 +143,22 @@ uint64_t rows_clock(void)
 	return ((uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000) * (uint64_t)sysconf(_SC_CLK_TCK) / 1000;
 }
 
+/* A program that we started, and that has ended before it was looked at, had our environment. */
+static const char *own_parent(void)
+{
+	const char *parent = getenv("PROBING_DATA_DIR");
+
+	return parent && parent[0] == '/' ? parent : RING_PARENT;
+}
+
 int rows_find_ended(struct rows_follower *follower, const struct rows_place *place, uint64_t since)
 {
-	if (!place->parent || ring_folder_find(-1, place->parent, place->uid, follower->pid, 0, &follower->folder) < 0)
+	const char *parent = place->parent ?: own_parent();
+	uid_t uid = place->parent ? place->uid : geteuid();
+
+	if (ring_folder_find(-1, parent, uid, follower->pid, follower->start, &follower->folder) < 0)
 		return 0;
-	follower->since = since;
+	follower->since = follower->start > 0 ? 0 : since;
 	return find_rings(follower);
 }
 

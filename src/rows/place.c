@@ -14,24 +14,6 @@
 
 enum { MAX_ENVIRONMENT = 1 << 20, MAX_STATUS = 1 << 16 };
 
-/* A number of a line of /proc/PID/status; @is_last: the last one of the line. */
-static long status_number(const char *status, const char *key, int skip, bool is_last, long otherwise)
-{
-	const char *at = proc_status_value(status, key);
-	long value = otherwise;
-	char *end;
-
-	for (int i = 0; at && (is_last || i <= skip); i++) {
-		long next = strtol(at, &end, 10);
-
-		if (end == at || *at == '\n')
-			break;
-		value = next;
-		at = *end == '\n' ? NULL : end;
-	}
-	return value;
-}
-
 static int read_proc(pid_t pid, const char *file, size_t max_bytes, char **ret, size_t *ret_bytes)
 {
 	char path[PROC_PATH_BYTES];
@@ -61,6 +43,8 @@ int rows_open_folder(pid_t pid, struct rows_place *ret_place, int *ret)
 	CLEANUP(freep) char *parent = NULL;
 	CLEANUP(closep) int root = -1;
 	char path[PROC_PATH_BYTES];
+	unsigned uids[3];
+	pid_t own = pid;
 	uid_t uid;
 	int r;
 
@@ -69,11 +53,11 @@ int rows_open_folder(pid_t pid, struct rows_place *ret_place, int *ret)
 	if (read_proc(pid, "status", MAX_STATUS, &status, NULL) < 0)
 		return -ENOENT;
 	parent = parent_of_process(pid);
-	uid = (uid_t)status_number(status, "Uid", 1, false, (long)geteuid());
+	uid = proc_status_ids(status, "Uid", uids) ? (uid_t)uids[1] : geteuid();
+	(void)proc_status_own_pid(status, &own, NULL); /* before Linux 4.1 the PID stays */
 	proc_path(pid, "root", path);
 	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC); /* no permission: it is probably ours */
-	r = ring_folder_find(root, parent ? parent : RING_PARENT, uid,
-			     (pid_t)status_number(status, "NSpid", 0, true, pid), ring_start_time(pid), ret);
+	r = ring_folder_find(root, parent ? parent : RING_PARENT, uid, own, ring_start_time(pid), ret);
 	if (ret_place)
 		*ret_place = (struct rows_place){ .parent = parent ? TAKE(parent) : strdup(RING_PARENT), .uid = uid };
 	return r;

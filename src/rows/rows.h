@@ -47,12 +47,14 @@ struct rows_follower {
 	uint64_t next_find_ns,
 		find_ns; /* CLOCK_MONOTONIC: when the caller looks for new rings again, and how long after that */
 	bool is_new; /* the process began while it was recorded: rows that were evicted before the first look are lost, too */
+	uint64_t start; /* of the process, by ring_start_time(); 0: it had ended before that was read */
 	uint64_t since; /* rings of processes that started before are another one's */
 	struct rows_ring *rings;
 	size_t n_rings, n_allocated;
 };
 
-void rows_follower_init(struct rows_follower *follower, pid_t pid, bool is_new);
+/* @start: of the process, by ring_start_time(); 0: read it now. */
+void rows_follower_init(struct rows_follower *follower, pid_t pid, uint64_t start, bool is_new);
 void rows_follower_done(struct rows_follower *follower);
 
 /*
@@ -67,8 +69,8 @@ uint64_t rows_clock(void);
 
 /*
  * rows_find_ended - the same for a process that has ended before it was looked at.
- * @place: of another one's folder.
- * @since: its start is not before that (rows_clock()): another process may have had the PID.
+ * @place: of another one's folder; its parent may be NULL.
+ * @since: where its own start is unknown: it is not before that (rows_clock()). Another process may have had the PID.
  */
 int rows_find_ended(struct rows_follower *follower, const struct rows_place *place, uint64_t since);
 

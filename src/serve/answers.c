@@ -306,9 +306,8 @@ static void answer_callstack(const struct request *request, struct answer *ret)
 {
 	const struct serve_target *target = request_target(request, "target", ret);
 	bool is_json = accepts(request, "application/json");
-	char thread[24];
-	const char *words[] = { "backtrace", NULL, NULL, NULL, NULL, NULL };
-	size_t n = 1;
+	char thread[24] = "", line[32];
+	const char *words[] = { "backtrace", "--", NULL, NULL, NULL };
 	long tid;
 
 	if (!target)
@@ -321,15 +320,20 @@ static void answer_callstack(const struct request *request, struct answer *ret)
 	tid = request_number(request, "tid", 1, 1 << 22, 0, ret);
 	if (tid < 0)
 		return;
-	snprintf(thread, sizeof thread, "%ld", tid);
-	if (is_json)
-		words[n++] = "--json";
-	words[n++] = "--";
-	words[n++] = target->word;
 	if (tid > 0)
-		words[n] = thread;
+		snprintf(thread, sizeof thread, "%ld", tid);
+	if (is_json) { /* a page asks again and again */
+		snprintf(line, sizeof line, "%s\n", thread);
+		if (request_ask(request, target,
+				(const char *const[]){ "backtrace", "--requests", "--", target->word, NULL }, line,
+				SHORT_SECONDS, ret))
+			ret->type = "application/json";
+		return;
+	}
+	words[2] = target->word;
+	words[3] = tid > 0 ? thread : NULL;
 	if (request_run(request, words, SHORT_SECONDS, ret))
-		ret->type = is_json ? "application/json" : "text/plain; charset=utf-8";
+		ret->type = "text/plain; charset=utf-8";
 }
 
 static void put_process(const struct serve_target *target, struct json *json)

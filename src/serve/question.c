@@ -47,7 +47,7 @@ void question_done(struct question *question)
 }
 
 /*
- * Words are encoded (src/cli/cluster_hosts.c): letters, digits and a few signs that mean nothing to anybody. Only addresses
+ * Words are encoded (src/cli/cluster/hosts.c): letters, digits and a few signs that mean nothing to anybody. Only addresses
  * of hosts below have brackets, around IPv6.
  */
 static bool is_plain(const char *word)
@@ -195,7 +195,7 @@ int question_parse(const char *text, size_t n_bytes, struct question *ret, const
 
 	*ret = (struct question){ 0 };
 	if (n_bytes > QUESTION_MAX_BYTES || memchr(text, '\0', n_bytes))
-		return fail(ret_why, "the question is too long, or no text");
+		return fail(ret_why, "the question is too long, or not text");
 	ret->text = strndup(text, n_bytes);
 	if (!ret->text)
 		return -ENOMEM;

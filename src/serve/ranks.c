@@ -50,6 +50,8 @@ static bool begin(const struct request *request, const char *verb, struct comman
 		command_words_format(words, "--pid=%s", pids);
 	if (options->hosts && options->ssh)
 		command_words_format(words, "--ssh=%s", options->ssh);
+	if (options->hosts && options->remote)
+		command_words_format(words, "--remote-probing=%s", options->remote);
 	return true;
 }
 

@@ -40,6 +40,7 @@ struct serve_options {
 	const char *token;   /* that API requests may send, SERVE_MIN_TOKEN to SERVE_MAX_TOKEN bytes; NULL: none */
 	const char *hosts;   /* whose ranks are shown, as of probing cluster; NULL: those of the processes served */
 	const char *ssh;     /* the command that reaches them; NULL: the default */
+	const char *remote;  /* probing there; NULL: the default */
 	double timeout_s;    /* of a query */
 	uint64_t max_rows;   /* of each result */
 	uint64_t max_memory; /* bytes that a query may take */

@@ -177,8 +177,10 @@ static int take_answer(struct worker *worker, int stop, uint64_t deadline_ns, st
 
 	if (r < 0)
 		return r;
-	if (sscanf(head, "ok %zu", &n) == 1)
+	if (sscanf(head, "ok %zu%n", &n, &at) == 1) {
+		snprintf(ret->error, sizeof ret->error, "%s", head + at + (head[at] == ' '));
 		return n <= COMMAND_MAX_OUTPUT ? take_body(worker, n, stop, deadline_ns, ret) : -EMSGSIZE;
+	}
 	if (sscanf(head, "bad %d %n", &status, &at) < 1 || at == 0 || status <= 0)
 		return -EBADMSG;
 	ret->status = status;

@@ -14,6 +14,8 @@ int sql_attach(sqlite3 *db)
 
 	code = sql_functions_register(db);
 	if (code == SQLITE_OK)
+		code = metric_tables_attach(db);
+	if (code == SQLITE_OK)
 		code = catalogue_register(db);
 	if (code == SQLITE_OK)
 		code = row_tables_attach(db);

@@ -6,12 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
 #include "src/sql/prompt.h"
 
 enum { MAX_SCRIPT_BYTES = 64 << 20, NAME_WIDTH = 20 };
-
-DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 static int command_quit(struct prompt *prompt, const char *argument)
 {
@@ -56,7 +55,9 @@ static int command_tables(struct prompt *prompt, const char *argument)
 
 	if (r == -EINVAL)
 		fprintf(prompt->screen, "%s\n", sqlite3_errmsg(prompt->session.db));
-	return r == -EINVAL ? 0 : r;
+	if (r == -E2BIG)
+		fputs("a view in it, or a name, is too large\n", prompt->screen);
+	return r == -EINVAL || r == -E2BIG ? 0 : r;
 }
 
 /* Declarations of all databases as written; without one, the columns. */
@@ -120,7 +121,7 @@ static int command_mode(struct prompt *prompt, const char *argument)
 
 	if (sql_format_parse(argument, &format) == 0) {
 		if (format == SQL_ARROW)
-			fprintf(prompt->screen, "arrow is no text: probing sql -f arrow FILE SQL >OUTPUT\n");
+			fprintf(prompt->screen, "arrow is a binary format: probing sql -f arrow FILE SQL >OUTPUT\n");
 		else
 			prompt->session.rules.format = format;
 		return 0;

@@ -9,13 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
 #include "src/sql/prompt.h"
 #include "src/sql/tables.h"
 
 enum { MAX_WORD = 128, MAX_SHOWN = 120, MAX_NAME = 64 };
-
-DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 static const char words_sql[] =
 	" VALUES ('SELECT'), ('FROM'), ('WHERE'), ('GROUP BY'), ('ORDER BY'), ('HAVING'), ('LIMIT'), ('JOIN'),"
@@ -77,9 +76,11 @@ static int add(struct found *found, const char *name)
 
 static int add_names(struct found *found, sqlite3 *db, const char *sql, const char *word, const char *statement)
 {
+	CLEANUP(tables_endp) sqlite3_int64 before = tables_begin();
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *question = NULL;
 	int r = 0;
 
+	(void)before;
 	if (sqlite3_prepare_v2(db, sql, -1, &question, NULL) != SQLITE_OK)
 		return 0; /* a schema that cannot be read has no candidates */
 	sqlite3_bind_text(question, 1, word, -1, SQLITE_STATIC);

@@ -2,8 +2,8 @@
 /*
  * flat.h - a FlatBuffer, written from its front: what refers comes before what it refers to.
  *
- * Source: flatbuffers.dev/internals, "Encoding": offsets are relative and 32 bits wide, a table begins with the distance back to its
- * vtable, all numbers are little-endian and aligned to their size.
+ * Source: flatbuffers.dev/internals, "Encoding": offsets are relative and 32 bits wide; a table begins with the
+ * distance back to its vtable; all numbers are little-endian and aligned to their size.
  */
 #ifndef PROBING_SQL_FLAT_H
 #define PROBING_SQL_FLAT_H

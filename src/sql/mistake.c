@@ -15,6 +15,7 @@
 
 #include "base/util.h"
 #include "src/sql/sql.h"
+#include "src/sql/tables.h"
 #include "src/sql/text.h"
 
 enum {
@@ -89,9 +90,11 @@ static void explain_schema(char *message)
 /* @owner: a column's table; otherwise "". */
 static void find_nearest(sqlite3 *db, const char *candidates, const char *name, char *nearest, char *owner)
 {
+	CLEANUP(tables_endp) sqlite3_int64 before = tables_begin();
 	sqlite3_stmt *statement = NULL;
 	unsigned best = ~0u;
 
+	(void)before;
 	nearest[0] = owner[0] = '\0';
 	if (sqlite3_prepare_v2(db, candidates, -1, &statement, NULL) != SQLITE_OK)
 		return; /* a schema that cannot be read has no candidates */

@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
+#include "src/catalogue/catalogue.h"
 #include "src/sql/multi_db_private.h"
 #include "src/sql/sql.h"
 #include "src/store/store.h"
-
-DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 
 void multi_db_close(struct multi_db *multi_db)
 {
@@ -49,7 +49,8 @@ static int create_table(sqlite3 *db, const struct multi_db_table *table)
 	int code = SQLITE_NOMEM;
 
 	if (columns)
-		sql = sqlite3_mprintf("CREATE VIRTUAL TABLE \"%w\" USING recordings(\n%s)", table->name, columns);
+		sql = sqlite3_mprintf("CREATE VIRTUAL TABLE %s.\"%w\" USING recordings(\n%s)",
+				      table->is_program ? PROGRAM_SCHEMA : "main", table->name, columns);
 	if (sql)
 		code = sqlite3_exec(db, sql, NULL, NULL, NULL);
 	sqlite3_free(columns);
@@ -63,7 +64,8 @@ static int open_database(struct multi_db *multi_db, sqlite3 **ret)
 	int r = 0;
 
 	if (sqlite3_open(":memory:", &db) != SQLITE_OK ||
-	    sqlite3_create_module(db, "recordings", &multi_db_module, multi_db) != SQLITE_OK)
+	    sqlite3_create_module(db, "recordings", &multi_db_module, multi_db) != SQLITE_OK ||
+	    sqlite3_exec(db, "ATTACH ':memory:' AS " PROGRAM_SCHEMA, NULL, NULL, NULL) != SQLITE_OK)
 		return -ENOMEM;
 	for (size_t i = 0; i < multi_db->n_tables && r >= 0; i++)
 		r = create_table(db, &multi_db->tables[i]);
@@ -73,6 +75,15 @@ static int open_database(struct multi_db *multi_db, sqlite3 **ret)
 		return -ENOMEM;
 	*ret = TAKE(db);
 	return 0;
+}
+
+/* The rows that its programs wrote, as tables of the schema python. */
+static int attach_rows(sqlite3 *db)
+{
+	int code = sqlite3_exec(db, "ATTACH 'file:" PROGRAM_SCHEMA "?mode=memory' AS " PROGRAM_SCHEMA, NULL, NULL,
+				NULL);
+
+	return store_errno(db, code == SQLITE_OK ? row_tables_attach(db) : code);
 }
 
 static int add_file(struct multi_db *multi_db, const char *path)
@@ -88,7 +99,7 @@ static int add_file(struct multi_db *multi_db, const char *path)
 		return r;
 	}
 	multi_db->paths[multi_db->n_files++] = copy;
-	return 0;
+	return attach_rows(multi_db->files[multi_db->n_files - 1]);
 }
 
 int multi_db_open(const char *const *paths, size_t n, sqlite3 **ret_db, struct multi_db **ret, size_t *ret_failed)

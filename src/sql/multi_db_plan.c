@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "src/catalogue/catalogue.h"
 #include "src/sql/multi_db_private.h"
+#include "src/sql/tables.h"
 
 /* A declared type is printed and parsed again, so keep only plain ones. */
 static const char *plain_type(const char *type)
@@ -152,7 +154,9 @@ char *multi_db_question(const struct multi_db *multi_db, const struct multi_db_t
 		else
 			sqlite3_str_appendall(text, "NULL");
 	}
-	sqlite3_str_appendf(text, " FROM main.\"%w\"", table->name);
+	sqlite3_str_appendf(text, " FROM %s.\"%w\"",
+			    table->is_program ? PROGRAM_SCHEMA : tables_schema(multi_db->files[file], table->name),
+			    table->name);
 	for (size_t i = 0; i < plan->n_compared; i++) {
 		const struct multi_db_compared *compared = &plan->compared[i];
 

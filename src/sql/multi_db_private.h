@@ -20,7 +20,8 @@ struct multi_db_column {
 struct multi_db_table {
 	char *name;
 	bool is_view;
-	bool is_run; /* the table run, whose key is the file's number */
+	bool is_program; /* programs wrote its rows: it is in the schema python, in the files and here */
+	bool is_run;     /* the table run, whose key is the file's number */
 	struct multi_db_column *columns;
 	size_t n_columns, columns_allocated;
 	bool *has;      /* column c of file f: [c * n_files + f] */

@@ -9,15 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
+#include "src/catalogue/catalogue.h"
 #include "src/sql/ddl.h"
 #include "src/sql/multi_db_private.h"
 #include "src/sql/tables.h"
 #include "src/store/store.h"
 
-enum { GUESSED_ROWS = 100000, GUESSED_SAMPLES = 1000000, MAX_DOC = 400 };
-
-DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
+/* MAX_COLUMNS: a query of a file has at most 1200 (store_distrust()). Tables of programs may have other columns in each file; those beyond are left out. */
+enum { GUESSED_ROWS = 100000, GUESSED_SAMPLES = 1000000, MAX_DOC = 400, MAX_COLUMNS = 1000 };
 
 void multi_db_table_done(struct multi_db_table *table)
 {
@@ -68,17 +69,18 @@ static int add_column(const struct multi_db *multi_db, struct multi_db_table *ta
 	return make_room(multi_db, table);
 }
 
-static struct multi_db_table *find_table(struct multi_db *multi_db, const char *name)
+static struct multi_db_table *find_table(struct multi_db *multi_db, bool is_program, const char *name)
 {
 	for (size_t i = 0; i < multi_db->n_tables; i++)
-		if (strcasecmp(multi_db->tables[i].name, name) == 0)
+		if (multi_db->tables[i].is_program == is_program && strcasecmp(multi_db->tables[i].name, name) == 0)
 			return &multi_db->tables[i];
 	return NULL;
 }
 
-static int get_table(struct multi_db *multi_db, const char *name, bool is_view, struct multi_db_table **ret)
+static int get_table(struct multi_db *multi_db, bool is_program, const char *name, bool is_view,
+		     struct multi_db_table **ret)
 {
-	struct multi_db_table *table = find_table(multi_db, name);
+	struct multi_db_table *table = find_table(multi_db, is_program, name);
 	int r = 0;
 
 	if (!table) {
@@ -86,7 +88,9 @@ static int get_table(struct multi_db *multi_db, const char *name, bool is_view, 
 		if (r < 0)
 			return r;
 		table = &multi_db->tables[multi_db->n_tables++];
-		*table = (struct multi_db_table){ .name = strdup(name), .is_run = strcasecmp(name, "run") == 0 };
+		*table = (struct multi_db_table){ .name = strdup(name),
+						  .is_program = is_program,
+						  .is_run = !is_program && strcasecmp(name, "run") == 0 };
 		if (!table->name)
 			return -ENOMEM;
 		r = add_column(multi_db, table, "run", NULL, "INTEGER", "the file, in the order given, from 1");
@@ -145,6 +149,8 @@ static int take_column(struct multi_db *multi_db, size_t n, struct multi_db_tabl
 
 	if (table->is_run && strcasecmp(source, "run") == 0)
 		return 0;
+	if (column == SIZE_MAX && table->n_columns == MAX_COLUMNS)
+		return 0;
 	if (column == SIZE_MAX) {
 		r = free_name(table, source, &name);
 		if (r < 0)
@@ -190,13 +196,16 @@ static int64_t guess_rows(sqlite3 *db, const struct multi_db_table *table)
 
 static int read_columns(struct multi_db *multi_db, size_t n, struct multi_db_table *table)
 {
-	static const char sql[] = "SELECT c.name, c.type, c.pk, (SELECT sql FROM sqlite_schema WHERE name = ?1)"
-				  " FROM pragma_table_xinfo(?1) c WHERE c.hidden <> 1";
+	static const char in_file[] = "SELECT c.name, c.type, c.pk, (SELECT sql FROM sqlite_schema WHERE name = ?1)"
+				      " FROM pragma_table_xinfo(?1) c WHERE c.hidden <> 1",
+			  of_program[] = "SELECT c.name, c.type || CASE c.hidden WHEN 1 THEN ' HIDDEN' ELSE '' END, 0,"
+					 " (SELECT sql FROM " PROGRAM_SCHEMA ".sqlite_schema WHERE name = ?1)"
+					 " FROM pragma_table_xinfo(?1, '" PROGRAM_SCHEMA "') c";
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;
 	sqlite3 *db = multi_db->files[n];
 	int code, r = 0;
 
-	code = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
+	code = sqlite3_prepare_v2(db, table->is_program ? of_program : in_file, -1, &statement, NULL);
 	if (code == SQLITE_OK)
 		code = sqlite3_bind_text(statement, 1, table->name, -1, SQLITE_STATIC);
 	if (code != SQLITE_OK)
@@ -212,23 +221,33 @@ static int read_columns(struct multi_db *multi_db, size_t n, struct multi_db_tab
 	return r;
 }
 
+/* A view that needs more memory than a list gets is no honest one. */
+static int list_errno(sqlite3 *db, int code)
+{
+	return (code & 0xff) == SQLITE_NOMEM ? -EBADMSG : store_errno(db, code);
+}
+
 int multi_db_read_file(struct multi_db *multi_db, size_t n)
 {
+	CLEANUP(tables_endp) sqlite3_int64 before = tables_begin();
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;
 	sqlite3 *db = multi_db->files[n];
 	int code, r = 0;
 
+	(void)before;
 	code = sqlite3_prepare_v2(db, tables_sql, -1, &statement, NULL);
 	if (code != SQLITE_OK)
-		return store_errno(db, code);
+		return list_errno(db, code);
 	while (r >= 0 && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+		bool is_program = strcmp(text_of(statement, 0), PROGRAM_SCHEMA) == 0;
 		struct multi_db_table *table;
 
-		if (strcmp(text_of(statement, 0), "main") != 0)
+		if (!is_program && strcmp(text_of(statement, 0), "main") != 0)
 			continue;
-		r = get_table(multi_db, text_of(statement, 1), strcmp(text_of(statement, 2), "view") == 0, &table);
+		r = get_table(multi_db, is_program, text_of(statement, 1), strcmp(text_of(statement, 2), "view") == 0,
+			      &table);
 		if (r >= 0)
 			r = read_columns(multi_db, n, table);
 	}
-	return r < 0 ? r : code == SQLITE_DONE || code == SQLITE_ROW ? 0 : store_errno(db, code);
+	return r < 0 ? r : code == SQLITE_DONE || code == SQLITE_ROW ? 0 : list_errno(db, code);
 }

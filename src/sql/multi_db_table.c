@@ -15,7 +15,9 @@
 #include <string.h>
 
 #include "base/id_map.h"
+#include "base/sqlite_hash.h"
 #include "base/util.h"
+#include "src/catalogue/catalogue.h"
 #include "src/sql/multi_db_private.h"
 
 struct table {
@@ -38,10 +40,12 @@ struct cursor {
 
 /* ---- Declare ---- */
 
-static const struct multi_db_table *find(const struct multi_db *multi_db, const char *name)
+static const struct multi_db_table *find(const struct multi_db *multi_db, const char *schema, const char *name)
 {
+	bool is_program = strcasecmp(schema, PROGRAM_SCHEMA) == 0;
+
 	for (size_t i = 0; i < multi_db->n_tables; i++)
-		if (strcasecmp(multi_db->tables[i].name, name) == 0)
+		if (multi_db->tables[i].is_program == is_program && strcasecmp(multi_db->tables[i].name, name) == 0)
 			return &multi_db->tables[i];
 	return NULL;
 }
@@ -49,7 +53,7 @@ static const struct multi_db_table *find(const struct multi_db *multi_db, const 
 static int connect_table(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **ret, char **error)
 {
 	struct multi_db *multi_db = aux;
-	const struct multi_db_table *found = argc > 2 ? find(multi_db, argv[2]) : NULL;
+	const struct multi_db_table *found = argc > 2 ? find(multi_db, argv[1], argv[2]) : NULL;
 	char *columns = found ? multi_db_declaration(found) : NULL, *sql = NULL;
 	struct table *table;
 	int code = SQLITE_NOMEM;
@@ -271,38 +275,13 @@ static int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int n)
 	return SQLITE_OK;
 }
 
-static uint64_t mix_bytes(uint64_t hash, const void *bytes, size_t n)
-{
-	return mix64(hash_bytes(hash, bytes, n) + n);
-}
-
-static uint64_t mix_value(uint64_t hash, sqlite3_stmt *statement, int column)
-{
-	double real;
-	int64_t integer;
-
-	switch (sqlite3_column_type(statement, column)) {
-	case SQLITE_INTEGER:
-		integer = sqlite3_column_int64(statement, column);
-		return mix_bytes(hash + SQLITE_INTEGER, &integer, sizeof integer);
-	case SQLITE_FLOAT:
-		real = sqlite3_column_double(statement, column);
-		return mix_bytes(hash + SQLITE_FLOAT, &real, sizeof real);
-	case SQLITE_NULL:
-		return mix64(hash + SQLITE_NULL);
-	default:
-		return mix_bytes(hash + SQLITE_TEXT, sqlite3_column_blob(statement, column),
-				 (size_t)sqlite3_column_bytes(statement, column));
-	}
-}
-
 static int number_row(const struct table *table, struct cursor *cursor)
 {
 	uint64_t hash = mix64(cursor->file + 1), n = 0;
 	struct id_slot *seen;
 
 	for (size_t i = 0; i < table->table->n_columns; i++)
-		hash = mix_value(hash, cursor->statements[cursor->file], (int)i);
+		hash = sqlite_hash(hash, cursor->statements[cursor->file], (int)i);
 	hash |= hash == 0;
 	seen = id_map_find(&cursor->seen, hash);
 	if (seen)

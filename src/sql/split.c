@@ -361,7 +361,7 @@ static void read_clauses(struct splitter *splitter)
 	if (splitter->limit.end > splitter->limit.first &&
 	    (splitter->limit.end != splitter->limit.first + 1 ||
 	     token_at(&splitter->tokens, splitter->limit.first)->kind != TOKEN_NUMBER))
-		refuse(splitter, "its LIMIT is no number alone");
+		refuse(splitter, "its LIMIT is not a single number");
 	splitter->has_group = group.end > group.first;
 	if (splitter->has_group)
 		splitter->n_keys = part_list(splitter, group, splitter->keys);
@@ -454,7 +454,7 @@ static void put_percentile(struct splitter *splitter, const char *name, struct r
 	struct range value = n == 3 ? list[1] : list[0], share = n == 3 ? list[0] : list[1];
 
 	if (token_at(&splitter->tokens, share.first)->kind != TOKEN_NUMBER || share.end != share.first + 1) {
-		refuse(splitter, "the share of a percentile is no number");
+		refuse(splitter, "the share of a percentile is not a number");
 		return;
 	}
 	begin_column(splitter);
@@ -515,7 +515,7 @@ static void put_aggregate(struct splitter *splitter, size_t at, size_t end)
 			put_simple(splitter, &aggregates[i], arguments);
 			return;
 		}
-	refuse(splitter, "it has an aggregate that cannot be put together");
+	refuse(splitter, "it has an aggregate whose parts cannot be combined");
 }
 
 /* ---- Expressions of the whole ---- */

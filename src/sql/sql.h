@@ -105,7 +105,7 @@ struct sql_table {
  * sql_each_table - all tables of a connection, by schema and name.
  * @pattern: of LIKE, on the name or on "schema.name"; a word without wildcards is looked for anywhere. NULL: all.
  * @take:    strings are borrowed for the call; a negative result ends it and is returned.
- * Errors: -ENOMEM; -EINVAL the schema cannot be read.
+ * Errors: -ENOMEM; -E2BIG a view or a name is too large; -EINVAL the schema cannot be read.
  */
 int sql_each_table(sqlite3 *db, const char *pattern, int (*take)(void *data, const struct sql_table *table),
 		   void *data);

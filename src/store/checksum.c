@@ -16,13 +16,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
 #include "src/store/store_private.h"
 
 enum { MAX_TABLES = 4096 };
 #define PRIME UINT64_C(0x100000001b3)
-
-DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 /* Add eight bytes: a bijection of the sum, and of the added word. */
 static void add_word(uint64_t *sum, uint64_t word)
@@ -92,7 +91,7 @@ static int add_rows(sqlite3 *db, const char *sql, uint64_t *sum)
 static int add_table(sqlite3 *db, const char *name, bool has_rowid, uint64_t *sum)
 {
 	bool is_counter = strcmp(name, "counter") == 0;
-	char *sql = sqlite3_mprintf("SELECT %s* FROM \"%w\"%s", has_rowid ? "rowid, " : "", name,
+	char *sql = sqlite3_mprintf("SELECT %s* FROM main.\"%w\"%s", has_rowid ? "rowid, " : "", name,
 				    is_counter ? " WHERE name <> '" STORE_SEAL "'" : "");
 	int r;
 
@@ -174,7 +173,7 @@ int store_verify_checksum(sqlite3 *db, enum store_checksum *ret)
 		r = add_up(db, &found);
 	if (r < 0)
 		return r;
-	*ret = !is_there ? SEAL_NONE : said == found ? SEAL_WHOLE : SEAL_BROKEN;
+	*ret = !is_there ? CHECKSUM_NONE : said == found ? CHECKSUM_MATCHES : CHECKSUM_DIFFERS;
 	return 0;
 }
 

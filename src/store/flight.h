@@ -34,7 +34,7 @@ struct flight_group_row {
 	int64_t last_enqueued, last_started, last_completed;
 };
 
-/* flight_make_tables - where they are not. In a transaction. */
+/* flight_make_tables - where they are not, with their indexes. In a transaction. */
 int flight_make_tables(struct store *store);
 
 struct flight_writer;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* log_check.c - see log_check.h. */
-#include "src/store/log_check.h"
+/* log_check.c - see vfs.h. */
+#include "src/store/vfs.h"
 
 #include <endian.h>
 #include <errno.h>

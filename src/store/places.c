@@ -8,10 +8,9 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
 #include "src/store/store_private.h"
-
-DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 /* Frames of inlined functions are numbered from 2^32 on. */
 #define MAX_FRAME (INT64_C(1) << 40)

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* process_ranks.c - see process_ranks.h. */
-#include "src/store/process_ranks.h"
+/* process_ranks.c - see processes.h. */
+#include "src/store/processes.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/id_map.h"
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
 #include "src/store/store.h"
-
-DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 struct process_ranks {
 	struct id_map by_pid; /* PID + 1: index */

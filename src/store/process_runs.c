@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* process_runs.c - see process_runs.h. */
-#include "src/store/process_runs.h"
+/* process_runs.c - see processes.h. */
+#include "src/store/processes.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
 #include "src/store/store.h"
-
-DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 struct process_run {
 	int64_t pid, run;

@@ -99,10 +99,27 @@ static int load_unit(struct loader *loader)
 	return load_table(loader, sql, load_event);
 }
 
+/* A filter chooses, and nobody knows how many before they are read. */
+static uint64_t count_samples(const struct loader *loader)
+{
+	const struct profile_filter *filter = loader->filter;
+	sqlite3_stmt *row = NULL;
+	int64_t n = 0;
+
+	if (!filter->show || filter->has_since || filter->has_until || filter->where || filter->label || filter->held)
+		return 0;
+	if (sqlite3_prepare_v2(loader->db, "SELECT sum(samples) FROM main.stack_total", -1, &row, NULL) == SQLITE_OK &&
+	    sqlite3_step(row) == SQLITE_ROW)
+		n = sqlite3_column_int64(row, 0);
+	sqlite3_finalize(row);
+	return n > 0 ? (uint64_t)n : 0;
+}
+
 static int load_samples(struct loader *loader)
 {
 	int r;
 
+	loader->n_samples_all = count_samples(loader);
 	loader->n_sorted_threads = loader->profile->n_threads;
 	if (loader->filter->by_block && profile_has_blocks(loader->db))
 		return load_blocks(loader, loader->filter->after);

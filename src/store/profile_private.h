@@ -52,6 +52,7 @@ struct loader {
 	size_t module_room, function_room, frame_room, stack_room, total_room, thread_room, sample_room;
 	const char *totals, *samples; /* SQL of these; samples NULL: none */
 	const struct profile_filter *filter;
+	uint64_t n_samples_all;  /* for filter->show; 0: unknown */
 	size_t n_sorted_threads; /* those of the table; others were added by samples */
 	int32_t last_thread;
 	int64_t samples_left, weight_left; /* so that no sum over totals overflows */

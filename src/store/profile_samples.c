@@ -12,6 +12,8 @@
 #include "src/store/profile_private.h"
 #include "src/store/series_private.h"
 
+enum { SHOW_SAMPLES = 1 << 12 };
+
 _Static_assert(VERDICT_N <= 16 && STATE_N <= 16, "as struct profile_sample holds them");
 
 static int compare_thread(const struct profile_thread *thread, int32_t pid, int32_t tid)
@@ -150,6 +152,8 @@ int load_sample(struct loader *loader)
 	sample.time_ns = time_ns;
 	sample.weight = (uint64_t)weight;
 	profile->samples[profile->n_samples++] = sample;
+	if (profile->n_samples % SHOW_SAMPLES == 0 && loader->filter->show)
+		loader->filter->show(loader->filter->show_data, profile->n_samples, loader->n_samples_all);
 	return 0;
 }
 

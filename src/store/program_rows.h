@@ -92,7 +92,7 @@ int row_tables_attach(sqlite3 *db);
 
 /*
  * row_tables_copy - a plain table in another database for each table of rows, with its hidden columns. A name that is
- * taken there gets "_" appended. Errors: -EBADMSG a block is damaged; -ENOMEM; what writing to that database reports.
+ * taken there gets "_" appended. @from: in a transaction that is rolled back; temporary tables of such names are dropped in it. Errors: -EBADMSG a block is damaged; -ENOMEM; what writing to that database reports.
  */
 int row_tables_copy(sqlite3 *from, sqlite3 *to);
 

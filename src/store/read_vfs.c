@@ -19,12 +19,12 @@
  * 6. so is a log whose first transaction since then is not complete. SQLite would make an index for it, and never see
  *    that transaction complete (wal.c, walIndexRecover() keeps no checksum of a log without one). It makes the index
  *    before it requests a lock, so the locks are taken as soon as it requests the log's size. If the writer was killed
- *    then, the log itself shows that it has no complete transaction (log_check.h).
+ *    then, the log itself shows that it has no complete transaction (log_check.c).
  *
  * Temporary files (sorting) are SQLite's usual ones.
  * Source: SQLite 3.40, os_unix.c "Shared memory", wal.c, pager.h "Locking bytes"; sqlite.org/walformat.html.
  */
-#include "src/store/read_vfs.h"
+#include "src/store/vfs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,11 +32,12 @@
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/util.h"
 #include "src/store/beside.h"
-#include "src/store/log_check.h"
 
 /* Positions of SQLite's locks: in a database from 1 GiB on, in NAME-shm inside the index header. */
 #define PENDING_BYTE INT64_C(0x40000000)
@@ -67,6 +68,11 @@ struct read_file {
 	bool is_log;
 	bool is_old;  /* a log that is completely in the database */
 	bool has_log; /* a database with a locked log */
+	struct {      /* a log without a writer, the last time that it was read for a complete transaction */
+		bool is_known, has_transaction;
+		off_t n_bytes;
+		struct timespec changed;
+	} checked;
 };
 
 static sqlite3_vfs *usual_vfs(void)
@@ -309,6 +315,29 @@ static bool is_old_log(int index_fd, int log_fd)
 	return n_frames == 0 || memcmp(index + SALT_IN_INDEX, log, sizeof log) != 0;
 }
 
+/*
+ * A killed recorder leaves a log that nobody writes any more, and each transaction of a reader asks for it: it is read again if
+ * its size or time has changed. A time of the last seconds proves nothing, as two changes may have the same one.
+ */
+static bool has_transaction(struct read_file *log)
+{
+	time_t now = time(NULL);
+	struct stat st;
+	int r;
+
+	if (fstat(log->fd, &st) < 0)
+		return true;
+	if (log->checked.is_known && log->checked.n_bytes == st.st_size &&
+	    log->checked.changed.tv_sec == st.st_mtim.tv_sec && log->checked.changed.tv_nsec == st.st_mtim.tv_nsec)
+		return log->checked.has_transaction;
+	r = log_has_transaction(log->fd);
+	log->checked.is_known = r >= 0 && st.st_mtim.tv_sec < now - 1;
+	log->checked.has_transaction = r != 0;
+	log->checked.n_bytes = st.st_size;
+	log->checked.changed = st.st_mtim;
+	return r != 0;
+}
+
 /* Without a writer the index proves nothing: somebody else may have left it. */
 static bool is_empty_log(const struct read_file *file)
 {
@@ -316,7 +345,7 @@ static bool is_empty_log(const struct read_file *file)
 
 	if (file->index_fd >= 0 && is_live(file->index_fd))
 		return is_old_log(file->index_fd, log_fd);
-	return log_fd >= 0 && log_has_transaction(log_fd) == 0;
+	return log_fd >= 0 && !has_transaction(file->other);
 }
 
 static bool has_name(int fd)

@@ -16,17 +16,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
 #include "src/store/beside.h"
 #include "src/store/files.h"
-#include "src/store/read_vfs.h"
+#include "src/store/vfs.h"
 #include "src/store/recover.h"
 #include "src/store/store_private.h"
 #include "src/store/trust.h"
-#include "src/store/write_vfs.h"
-
-DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
-DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 /* Read one number; returns SQLite's code. */
 static int query_number(sqlite3 *db, const char *sql, int64_t *ret)
@@ -168,6 +165,8 @@ int store_open_reader(const char *path, sqlite3 **ret)
 	r = open_file(path, &db);
 	if (r >= 0)
 		r = check_contents(db);
+	if (r >= 0)
+		r = store_read_errno(db, metric_tables_attach(db));
 	if (r >= 0)
 		r = tell_foreign(path);
 	if (r < 0)

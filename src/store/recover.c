@@ -25,7 +25,7 @@
 #include "base/util.h"
 #include "src/store/beside.h"
 #include "src/store/store_private.h"
-#include "src/store/write_vfs.h"
+#include "src/store/vfs.h"
 
 enum { PIECE_BYTES = 16 << 20 };
 

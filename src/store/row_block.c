@@ -170,14 +170,19 @@ static int unpack(struct row_block *block, struct cursor *from)
 	return 0;
 }
 
+void row_block_close(struct row_block *block)
+{
+	block->n_rows = block->n_columns = block->row = 0;
+	block->time_ns = 0;
+}
+
 int row_block_open(struct row_block *block, const void *bytes, size_t n_bytes)
 {
 	struct cursor from = { .at = bytes, .end = (const uint8_t *)bytes + n_bytes };
 	uint64_t version;
 	int r;
 
-	block->n_rows = block->n_columns = block->row = 0;
-	block->time_ns = 0;
+	row_block_close(block);
 	version = cursor_fixed(&from, 1);
 	if (!from.failed && version > ROW_BLOCK_VERSION)
 		return -EPROTONOSUPPORT;

@@ -48,6 +48,8 @@ struct row_block {
 int row_block_open(struct row_block *block, const void *bytes, size_t n_bytes);
 /* row_block_next - 1: block->time_ns and block->values are the next row; 0: there is none; -EBADMSG. */
 int row_block_next(struct row_block *block);
+/* row_block_close - there is no block any more; its memory waits for the next one. */
+void row_block_close(struct row_block *block);
 void row_block_done(struct row_block *block);
 
 #endif

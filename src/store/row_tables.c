@@ -14,6 +14,7 @@
 #include "base/util.h"
 #include "src/catalogue/catalogue.h"
 #include "src/store/row_block.h"
+#include "src/store/row_vtab.h"
 #include "src/store/store_private.h"
 
 enum {
@@ -43,7 +44,7 @@ struct row_cursor {
 	sqlite3_vtab_cursor base; /* first: SQLite casts pointers to it */
 	sqlite3_stmt *blocks;
 	struct row_block block;
-	int64_t pid, offset_ns, row;
+	int64_t pid, offset_ns, number;                            /* the last one: of the block */
 	int16_t positions[PROGRAM_MAX_COLUMNS + PROGRAM_N_HIDDEN]; /* in the ring, of each column; -1: none */
 	bool is_at_end;
 };
@@ -188,31 +189,10 @@ static int disconnect(sqlite3_vtab *base)
 	return SQLITE_OK;
 }
 
-enum { HAS_SINCE = 1, HAS_UNTIL = 2 };
-
-/* Bounds of the time choose blocks; SQLite checks each row again. */
 static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 {
-	int since = -1, until = -1, n = 0;
-
 	(void)base;
-	for (int i = 0; i < info->nConstraint; i++) {
-		unsigned op = info->aConstraint[i].op;
-
-		if (info->aConstraint[i].iColumn != 0 || !info->aConstraint[i].usable)
-			continue;
-		if (op == SQLITE_INDEX_CONSTRAINT_GT || op == SQLITE_INDEX_CONSTRAINT_GE)
-			since = i;
-		if (op == SQLITE_INDEX_CONSTRAINT_LT || op == SQLITE_INDEX_CONSTRAINT_LE)
-			until = i;
-	}
-	if (since >= 0)
-		info->aConstraintUsage[since].argvIndex = ++n;
-	if (until >= 0)
-		info->aConstraintUsage[until].argvIndex = ++n;
-	info->idxNum = (since >= 0 ? HAS_SINCE : 0) | (until >= 0 ? HAS_UNTIL : 0);
-	info->estimatedRows = n > 0 ? 1000 : 10000;
-	info->estimatedCost = (double)info->estimatedRows;
+	row_vtab_plan(info, 0);
 	return SQLITE_OK;
 }
 
@@ -239,13 +219,7 @@ static int close_cursor(sqlite3_vtab_cursor *base)
 
 static int fail(sqlite3_vtab *base, int error)
 {
-	if (error == -ENOMEM)
-		return SQLITE_NOMEM;
-	sqlite3_free(base->zErrMsg);
-	base->zErrMsg = sqlite3_mprintf(error == -EPROTONOSUPPORT ? "rows of %s are of a newer version of probing"
-								  : "a block of rows of %s is damaged",
-					((struct row_tab *)base)->name);
-	return SQLITE_ERROR;
+	return row_vtab_fail(base, error, ((struct row_tab *)base)->name);
 }
 
 static const struct row_ring *find_ring(const struct row_tab *table, int64_t row_table)
@@ -276,6 +250,7 @@ static int next_block(struct row_cursor *cursor)
 		return code;
 	cursor->pid = sqlite3_column_int64(cursor->blocks, 1);
 	cursor->offset_ns = sqlite3_column_int64(cursor->blocks, 2);
+	cursor->number = sqlite3_column_int64(cursor->blocks, 4);
 	memset(cursor->positions, 0xff, sizeof cursor->positions);
 	for (size_t i = 0; i < ring->n; i++)
 		if (ring->places[i] != PROGRAM_NO_COLUMN)
@@ -290,7 +265,6 @@ static int next(sqlite3_vtab_cursor *base)
 	struct row_cursor *cursor = (struct row_cursor *)base;
 	int r, code;
 
-	cursor->row++;
 	while ((r = row_block_next(&cursor->block)) == 0) {
 		code = next_block(cursor);
 		cursor->is_at_end = code == SQLITE_DONE;
@@ -301,7 +275,7 @@ static int next(sqlite3_vtab_cursor *base)
 }
 
 static const char blocks_sql[] =
-	"SELECT b.row_table, t.pid, t.realtime_offset_ns, b.data FROM main.row_block AS b CROSS JOIN main.row_table AS t"
+	"SELECT b.row_table, t.pid, t.realtime_offset_ns, b.data, b.row_block FROM main.row_block AS b CROSS JOIN main.row_table AS t"
 	" USING (row_table) WHERE t.name = ?1 COLLATE NOCASE AND (?2 IS NULL OR b.last_ns + t.realtime_offset_ns >= ?2)"
 	" AND (?3 IS NULL OR b.first_ns + t.realtime_offset_ns <= ?3) ORDER BY b.row_block";
 
@@ -315,6 +289,21 @@ static void bind_bound(sqlite3_stmt *statement, int n, sqlite3_value *value, dou
 		sqlite3_bind_int64(statement, n, (sqlite3_int64)ns);
 }
 
+/* A join asks again and again. */
+static int prepare_blocks(const struct row_tab *table, struct row_cursor *cursor)
+{
+	int code;
+
+	if (cursor->blocks) {
+		sqlite3_reset(cursor->blocks);
+		sqlite3_bind_null(cursor->blocks, 2);
+		sqlite3_bind_null(cursor->blocks, 3);
+		return SQLITE_OK;
+	}
+	code = sqlite3_prepare_v2(table->db, blocks_sql, -1, &cursor->blocks, NULL);
+	return code == SQLITE_OK ? sqlite3_bind_text(cursor->blocks, 1, table->name, -1, SQLITE_STATIC) : code;
+}
+
 static int filter(sqlite3_vtab_cursor *base, int plan, const char *text, int argc, sqlite3_value **argv)
 {
 	struct row_cursor *cursor = (struct row_cursor *)base;
@@ -324,19 +313,18 @@ static int filter(sqlite3_vtab_cursor *base, int plan, const char *text, int arg
 
 	(void)text;
 	(void)argc;
-	sqlite3_finalize(cursor->blocks);
-	cursor->blocks = NULL;
-	row_block_done(&cursor->block);
-	cursor->row = 0;
+	row_block_close(&cursor->block);
 	cursor->is_at_end = false;
-	code = sqlite3_prepare_v2(table->db, blocks_sql, -1, &cursor->blocks, NULL);
-	if (code == SQLITE_OK)
-		code = sqlite3_bind_text(cursor->blocks, 1, table->name, -1, SQLITE_STATIC);
+	code = prepare_blocks(table, cursor);
 	if (code != SQLITE_OK)
 		return code;
-	if (plan & HAS_SINCE)
+	if (plan & ROW_VTAB_AT) {
+		bind_bound(cursor->blocks, 2, argv[0], -slack_ns);
+		bind_bound(cursor->blocks, 3, argv[0], slack_ns);
+	}
+	if (plan & ROW_VTAB_SINCE)
 		bind_bound(cursor->blocks, 2, argv[n++], -slack_ns);
-	if (plan & HAS_UNTIL)
+	if (plan & ROW_VTAB_UNTIL)
 		bind_bound(cursor->blocks, 3, argv[n], slack_ns);
 	return next(base);
 }
@@ -344,23 +332,6 @@ static int filter(sqlite3_vtab_cursor *base, int plan, const char *text, int arg
 static int at_end(sqlite3_vtab_cursor *base)
 {
 	return ((struct row_cursor *)base)->is_at_end;
-}
-
-static void give(sqlite3_context *context, const struct row_value *value)
-{
-	switch (value->kind) {
-	case ROW_NULL:
-		break;
-	case ROW_INTEGER:
-		sqlite3_result_int64(context, value->integer);
-		break;
-	case ROW_REAL:
-		sqlite3_result_double(context, value->real);
-		break;
-	case ROW_TEXT:
-		sqlite3_result_text64(context, value->text, value->n_text, SQLITE_TRANSIENT, SQLITE_UTF8);
-		break;
-	}
 }
 
 static int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int n)
@@ -374,13 +345,16 @@ static int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int n)
 	else if ((size_t)n + PROGRAM_N_HIDDEN >= table->described.n_columns)
 		sqlite3_result_int64(context, after == 0 ? (int64_t)cursor->block.time_ns : cursor->pid);
 	else if (cursor->positions[n] >= 0 && (size_t)cursor->positions[n] < cursor->block.n_columns)
-		give(context, &cursor->block.values[cursor->positions[n]]);
+		row_vtab_give(context, &cursor->block.values[cursor->positions[n]]);
 	return SQLITE_OK;
 }
 
+/* The same number whatever condition finds the row: of "a OR b" SQLite takes the rows of a, then those of b that are not among them. */
 static int rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *ret)
 {
-	*ret = ((struct row_cursor *)base)->row;
+	const struct row_cursor *cursor = (struct row_cursor *)base;
+
+	*ret = (sqlite3_int64)((uint64_t)cursor->number * ROW_BLOCK_MAX_ROWS + cursor->block.row - 1);
 	return SQLITE_OK;
 }
 
@@ -411,15 +385,7 @@ static void check_block(sqlite3_context *context, int n_arguments, sqlite3_value
 	r = bytes ? row_block_open(&block, bytes, (size_t)sqlite3_value_bytes(arguments[1])) : -EBADMSG;
 	while (r >= 0 && (more = row_block_next(&block)) > 0)
 		continue;
-	r = r < 0 ? r : more;
-	if (r < 0)
-		sqlite3_result_text(context,
-				    r == -ENOMEM            ? "not enough memory"
-				    : r == -EPROTONOSUPPORT ? "of a newer version"
-							    : "damaged",
-				    -1, SQLITE_STATIC);
-	else if (sqlite3_value_int64(arguments[0]) != (int64_t)block.n_rows)
-		sqlite3_result_text(context, "another number of rows", -1, SQLITE_STATIC);
+	row_vtab_judge(context, r < 0 ? r : more, arguments[0], block.n_rows);
 	row_block_done(&block);
 }
 
@@ -505,6 +471,27 @@ static int copy_and_drop(sqlite3 *db, const struct catalogue_table *table, sqlit
 	return code;
 }
 
+/* A table of metrics, or their view, that metric_tables_attach() made has the name of a program's. All its rows are copied by now. */
+static int make_way(sqlite3 *db, const char *name)
+{
+	char *sql = sqlite3_mprintf("SELECT type FROM temp.sqlite_schema WHERE name = %Q COLLATE NOCASE", name),
+	     *drop = NULL;
+	sqlite3_stmt *row = NULL;
+	int code = sql ? sqlite3_prepare_v2(db, sql, -1, &row, NULL) : SQLITE_NOMEM;
+
+	sqlite3_free(sql);
+	if (code == SQLITE_OK && (code = sqlite3_step(row)) == SQLITE_ROW)
+		drop = sqlite3_mprintf(
+			"DROP %s temp.\"%w\"",
+			strcmp((const char *)sqlite3_column_text(row, 0), "view") == 0 ? "VIEW" : "TABLE", name);
+	sqlite3_finalize(row);
+	if (code != SQLITE_ROW)
+		return code == SQLITE_DONE ? SQLITE_OK : code;
+	code = drop ? catalogue_execute(db, drop) : SQLITE_NOMEM;
+	sqlite3_free(drop);
+	return code;
+}
+
 /* @schema: where the table is made. @to: a database that gets a plain table with its rows, whereupon it is dropped; NULL: none. */
 static int create_table(sqlite3 *db, const char *name, const char *schema, sqlite3 *to)
 {
@@ -512,6 +499,8 @@ static int create_table(sqlite3 *db, const char *name, const char *schema, sqlit
 	int code = table.name ? describe(&table) : SQLITE_NOMEM;
 
 	table.described.schema = schema;
+	if (code == SQLITE_OK && to)
+		code = make_way(db, table.described.name);
 	if (code == SQLITE_OK)
 		code = catalogue_create_virtual(db, &table.described, "probing_rows");
 	if (code == SQLITE_OK && to) {

@@ -8,13 +8,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
 #include "src/catalogue/catalogue.h"
 #include "src/store/store_private.h"
 
 enum { STEP_ROWS = 4096 };
-
-DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 /* Takes ownership of sql; NULL: out of memory. */
 static int prepare(sqlite3 *db, char *sql, sqlite3_stmt **ret)

@@ -6,10 +6,9 @@
  */
 #include <errno.h>
 
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
 #include "src/store/store_private.h"
-
-DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 static int prepare(struct store *store, const char *sql, sqlite3_stmt **ret)
 {

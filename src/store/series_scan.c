@@ -50,8 +50,8 @@ static int prepare(struct series_scan *scan, bool is_backward, char **ret_error)
 	scan->is_backward = is_backward;
 	if (code == SQLITE_ERROR && ret_error)
 		*ret_error = sqlite3_mprintf(
-			"there is no table sample_block: this is no recording, or one of a version "
-			"that kept samples in another way");
+			"no table sample_block: this is not a recording, or a recording of a version "
+			"with another format");
 	return code;
 }
 

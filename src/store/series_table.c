@@ -15,6 +15,7 @@
 
 #include "base/util.h"
 #include "src/catalogue/catalogue.h"
+#include "src/store/metric_table.h"
 #include "src/store/series_table.h"
 
 enum { LOOK_UP_COST = 300 }; /* in rows: each lookup decodes a block */
@@ -296,5 +297,7 @@ int series_register(sqlite3 *db)
 		code = series_register_check(db);
 	if (code == SQLITE_OK)
 		code = row_block_register(db);
+	if (code == SQLITE_OK)
+		code = metric_register(db);
 	return code;
 }

@@ -4,8 +4,7 @@
 #define PROBING_STORE_SERIES_TABLE_H
 
 #include "src/store/activity.h"
-#include "src/store/process_ranks.h"
-#include "src/store/process_runs.h"
+#include "src/store/processes.h"
 #include "src/store/series_private.h"
 
 /* In the order of src/catalogue/tables/sample.sql. */

@@ -11,7 +11,7 @@
  * 3. A batch is complete or absent. SQLite may roll a transaction back by itself
  *    (full disk, no memory); the following rows must not become
  *    transactions of their own, so the batch remembers that and refuses them.
- * 4. A file that is finished, or changed and settled, has a checksum (checksum.c).
+ * 4. A file that is finished, or changed and checkpointed, has a checksum (checksum.c).
  * 5. A finished file has no log beside it, unless a reader
  *    was active: then the log remains, and is part of the recording.
  */
@@ -23,12 +23,14 @@
 #include "base/util.h"
 #include "src/catalogue/catalogue.h"
 #include "src/store/files.h"
+#include "src/store/metric_table.h"
 #include "src/store/series_private.h"
-#include "src/store/write_vfs.h"
+#include "src/store/vfs.h"
 
 enum {
-	BUSY_MS = 1000,       /* wait this long for another process's lock */
-	FINISH_BUSY_MS = 300, /* at the end: giving up loses nothing */
+	BUSY_MS = 1000,             /* wait this long for another process's lock */
+	FINISH_BUSY_MS = 300,       /* at the end: giving up loses nothing */
+	GIVE_BACK_BYTES = 16 << 20, /* of the pages of rows that have moved into blocks */
 };
 
 #define TEXT_OF(number) TEXT_OF_(number)
@@ -245,7 +247,7 @@ static int open_for_change(struct store *store)
 	if (r >= 0)
 		r = store_exec(store->db, "PRAGMA cache_spill = OFF");
 	if (r >= 0)
-		r = checksum_is_there(store, &store->is_sealed);
+		r = checksum_is_there(store, &store->has_checksum);
 	if (r < 0)
 		return r;
 	return writer_prepare(store);
@@ -285,7 +287,7 @@ int store_begin(struct store *store)
 		return r;
 	store->in_batch = true;
 	store->batch_error = 0;
-	r = store->is_sealed ? checksum_break(store) : 0;
+	r = store->has_checksum ? checksum_break(store) : 0;
 	if (r < 0)
 		store_rollback(store);
 	return r;
@@ -295,6 +297,7 @@ void store_rollback(struct store *store)
 {
 	store->in_batch = false;
 	store->batch_error = 0;
+	store->blocks_from = 0; /* those that were dropped are back */
 	series_forget(store);
 	/*
 	 * After an error SQLite may have rolled back itself. Ignore an error here: it follows from the first, and the
@@ -312,6 +315,8 @@ int store_commit(struct store *store)
 	if (r == 0)
 		r = series_flush(store);
 	if (r == 0)
+		r = metric_pack_due(store);
+	if (r == 0)
 		r = store_exec(store->db, "COMMIT");
 	if (r < 0) {
 		store_rollback(store);
@@ -322,7 +327,7 @@ int store_commit(struct store *store)
 }
 
 /* Merge database and log into one file. */
-static int settle(struct store *store)
+static int merge_log(struct store *store)
 {
 	int r;
 
@@ -334,17 +339,22 @@ static int settle(struct store *store)
 }
 
 /*
- * Write the last samples as one block, in its own transaction. If that fails, for example on a full disk, they stay in
- * pieces.
+ * Write the last samples as one block, and many rows of metrics as some, in a transaction of their own. If that fails, for example on a
+ * full disk, they stay as they are.
  */
 static void end_series(struct store *store)
 {
+	int r;
+
 	if (store_begin(store) < 0)
 		return;
-	if (series_end(store) < 0)
+	r = series_end(store);
+	if (r >= 0)
+		r = metric_pack_all(store);
+	if (r < 0)
 		store_rollback(store);
-	else
-		store_commit(store);
+	else if (store_commit(store) == 0 && r > 0)
+		(void)store_give_back(store, GIVE_BACK_BYTES); /* else the file has free pages, which does no harm */
 }
 
 /* At once, for a process that waits for the end to read the file: readers keep the log beside it. */
@@ -386,18 +396,18 @@ int store_finish(struct store *store, uint64_t ended_ns)
 		r = mark_end(store, ended_ns);
 	writer_finalize(store);
 	if (r == 0)
-		r = settle(store);
+		r = merge_log(store);
 	store_close(store);
 	return r;
 }
 
-int store_settle(struct store *store)
+int store_checkpoint(struct store *store)
 {
 	int r;
 
-	r = store->is_sealed ? checksum_make(store) : 0;
+	r = store->has_checksum ? checksum_make(store) : 0;
 	writer_finalize(store);
-	return r < 0 ? r : settle(store);
+	return r < 0 ? r : merge_log(store);
 }
 
 int store_checksum(struct store *store)

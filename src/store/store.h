@@ -169,14 +169,27 @@ extern const char *const store_metric_tables[]; /* their names; NULL ends the li
  * row stays. @table: of store_metric_tables. -EINVAL: it is not, or has another number of columns; -ENOENT: the file is of a version that has no such table.
  */
 int store_put_metric(struct store *store, const char *table, const struct metric_value *values, size_t n);
-/* store_drop_metrics_before - drop their rows from before a time. In a transaction. @seconds: since 1970. */
+/*
+ * store_drop_metrics_before - drop their rows from before a time, but for those in one block with newer ones. In a transaction. @seconds:
+ * since 1970.
+ */
 int store_drop_metrics_before(struct store *store, double seconds);
+/*
+ * store_cut_metrics - after that, drop rows from before @kept in blocks that begin before @limit, both in seconds since 1970. The limit is a
+ * little earlier, so that a block is cut from time to time, not for each row. In a transaction. Errors: also -EBADMSG a block is damaged.
+ */
+int store_cut_metrics(struct store *store, double limit, double kept);
 /* store_drop_first_metrics - drop their oldest rows, an eighth of their time. @ret: whether there were some. In a transaction. */
 int store_drop_first_metrics(struct store *store, bool *ret);
 /* store_drop_processes_before - drop those that had ended before a time, of a recording without samples. In a transaction. */
 int store_drop_processes_before(struct store *store, double seconds);
 /* store_make_metric_table - create one of them in a file that lacks it. */
 int store_make_metric_table(sqlite3 *db, const char *table);
+/*
+ * metric_tables_attach - show all rows of these tables of the connection's recording: also those in blocks, where a recorder moves
+ * the older ones. store_open_reader() does it; before catalogue_register(). Again is harmless. Returns SQLite's code.
+ */
+int metric_tables_attach(sqlite3 *db);
 int store_put_counter(struct store *store, const char *name, int64_t value); /* insert or replace */
 
 /* Name a frame that was put without: sets function, line and inlined_into. */
@@ -243,8 +256,8 @@ int store_put_fields(struct store *store, const struct field_value *values, size
 int store_finish(struct store *store, uint64_t ended_ns);
 
 /*
- * Its connection: of a new recording for rows from another one, of a changed one
- * for further statements, which change the file at once, or within BEGIN and COMMIT. Samples need
+ * Its connection: of a new recording for rows from another one; of a changed one for further
+ * statements, which change the file at once, or within BEGIN and COMMIT. Samples need
  * store_put_sample() in any case. Borrowed.
  */
 sqlite3 *store_connection(const struct store *store);
@@ -257,9 +270,9 @@ sqlite3 *store_connection(const struct store *store);
 int store_create_plain(const char *path, struct store **ret);
 
 /*
- * store_copy_table - create a table of another connection's file here, with its rows and its indexes.
- * Executes no text of that file: a known table of a recording is created by our own statement, any other by the names
- * and plain types of its columns, its primary key and indexes over columns.
+ * store_copy_table - create a table of another connection's file here, with its rows and its indexes. Executes no
+ * text of that file: our own statement creates a known table of a recording. Any other table gets the names and plain
+ * types of its columns, its primary key and indexes over columns.
  * @keep_going: called every some thousand rows; false ends it with -ECANCELED. May be NULL.
  * Errors: -EBADMSG damaged; those of writing.
  */
@@ -289,7 +302,7 @@ void store_closep(struct store **store);
 /*
  * store_open - open an existing recording to change it, with an exclusive lock.
  * Until store_commit() returns 0 the file remains unchanged, even if this process dies.
- * @ret: ended with store_settle() and store_close().
+ * @ret: ended with store_checkpoint() and store_close().
  * Errors: those of store_open_reader(); -EBUSY another process records or changes
  * it; -EROFS.
  */
@@ -343,7 +356,7 @@ int store_each_function_id(struct store *store, void (*take)(void *data, int64_t
 int store_give_back(struct store *store, int64_t max_bytes);
 
 /* Make one file of database and log, where there is one. The store can only be closed after. */
-int store_settle(struct store *store);
+int store_checkpoint(struct store *store);
 
 /* Bytes of the file and its WAL. */
 int64_t store_bytes(const struct store *store);
@@ -358,9 +371,9 @@ bool store_is_written(const char *path);
 
 #define STORE_SEAL "checksum" /* name of its counter */
 enum store_checksum {
-	SEAL_NONE,   /* the file has none: it did not end cleanly, or is of an older version */
-	SEAL_WHOLE,  /* all values match it */
-	SEAL_BROKEN, /* some are not: damaged, or changed by another program */
+	CHECKSUM_NONE,    /* the file has none: it did not end cleanly, or is of an older version */
+	CHECKSUM_MATCHES, /* all values match it */
+	CHECKSUM_DIFFERS, /* some are not: damaged, or changed by another program */
 };
 /* Say so of a recording that was made from others, when all is in it. */
 int store_checksum(struct store *store);
@@ -472,6 +485,9 @@ struct profile_filter {
 	 */
 	bool by_block;
 	int64_t after;
+	/* Called now and then while samples are read: how many have been, of how many (0: unknown). May be NULL. */
+	void (*show)(void *data, uint64_t n_done, uint64_t n_all);
+	void *show_data;
 };
 
 /*

@@ -36,12 +36,14 @@ struct store {
 	sqlite3_stmt *put_fields; /* of the tracepoint's table (event_table.c); NULL: there is none */
 	sqlite3_stmt *
 		put_metrics[STORE_MAX_METRIC_TABLES]; /* by the list store_metric_tables (usage.c); NULL: not used yet */
+	size_t n_metrics[STORE_MAX_METRIC_TABLES];    /* rows put since some were moved into blocks (metric_pack.c) */
+	double blocks_from;                           /* no block of metrics begins before: seconds; 0: not known */
 	struct series *series;                        /* the newest samples (series_writer.c); NULL: none was put */
 	/* Holds the recorder's lock. Closing any descriptor of a file releases the
 	 * locks that SQLite holds on it in this process, so it is closed after db. */
 	int lock_fd;
 	struct place place; /* SQLite reaches its files through the folder's descriptor */
-	bool is_sealed;     /* it was when it was opened: the first change breaks the seal, settling makes one */
+	bool has_checksum; /* it had one when it was opened: the first change removes it, and a clean end writes another */
 	bool in_batch;
 	int batch_error; /* why SQLite rolled back the whole batch; 0: it did not */
 };

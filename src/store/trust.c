@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/sqlite_cleanup.h"
 #include "base/util.h"
 #include "src/catalogue/catalogue.h"
 #include "src/store/store_private.h"
@@ -24,8 +25,6 @@ enum {
 	MAX_TEXT_BYTES = 1 << 20,   /* SQL text per entry */
 	MAX_HEAP_BYTES = 384 << 20, /* of SQLite, all connections of this process */
 };
-
-DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 /* Limits that recordings and queries need at most: blocks have at most BLOCK_MAX_BYTES. */
 static const struct {

@@ -6,6 +6,7 @@
 
 #include "base/util.h"
 #include "src/catalogue/catalogue.h"
+#include "src/store/metric_table.h"
 #include "src/store/store_private.h"
 
 enum { METRIC_PARTS = 8 }; /* of the time of all rows, one is dropped at once */
@@ -71,20 +72,22 @@ static int bind_value(sqlite3_stmt *statement, int column, const struct metric_v
 int store_put_metric(struct store *store, const char *table, const struct metric_value *values, size_t n)
 {
 	const struct catalogue_table *described = catalogue_find("main", table);
-	sqlite3_stmt **statement = NULL;
+	sqlite3_stmt **statement;
+	size_t at = 0;
 	int r, code = SQLITE_OK;
 
 	_Static_assert(N_ELEMENTS(store_metric_tables) - 1 <= STORE_MAX_METRIC_TABLES, "a statement for each table");
-	for (size_t i = 0; store_metric_tables[i] && !statement; i++)
-		if (strcmp(store_metric_tables[i], table) == 0)
-			statement = &store->put_metrics[i];
-	if (!statement || !described || described->n_columns != n)
+	while (store_metric_tables[at] && strcmp(store_metric_tables[at], table) != 0)
+		at++;
+	if (!store_metric_tables[at] || !described || described->n_columns != n)
 		return -EINVAL;
+	statement = &store->put_metrics[at];
 	r = prepare_metric(store, described, statement);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < n && code == SQLITE_OK; i++)
 		code = bind_value(*statement, (int)i + 1, &values[i]);
+	store->n_metrics[at]++;
 	return writer_run(store, *statement, code);
 }
 
@@ -104,7 +107,7 @@ static int drop_metrics(struct store *store, const char *table, double seconds)
 
 int store_drop_metrics_before(struct store *store, double seconds)
 {
-	int r = 0;
+	int r = metric_drop_blocks(store, seconds);
 
 	for (const char *const *table = store_metric_tables; *table && r >= 0; table++)
 		r = drop_metrics(store, *table, seconds);
@@ -138,8 +141,11 @@ static int widen(sqlite3 *db, const char *table, double *first, double *last)
 int store_drop_first_metrics(struct store *store, bool *ret)
 {
 	double first = INFINITY, last = -INFINITY;
-	int r = 0;
+	double block_end;
+	int r = metric_first_block(store, ret, &block_end);
 
+	if (r >= 0 && *ret) /* a block goes as a whole */
+		return store_drop_metrics_before(store, block_end + 1e-6);
 	for (const char *const *table = store_metric_tables; *table && r >= 0; table++)
 		r = widen(store->db, *table, &first, &last);
 	*ret = r >= 0 && first < last;

@@ -14,7 +14,7 @@
  *
  * Source: SQLite 3.40, os_unix.c "robust_open", pager.c "pager_delsuper".
  */
-#include "src/store/write_vfs.h"
+#include "src/store/vfs.h"
 
 #include <errno.h>
 #include <fcntl.h>

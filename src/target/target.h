@@ -95,11 +95,14 @@ struct pidfd_set {
 	int epoll; /* readable when a process has ended; -1: not open */
 	int *pidfds;
 	size_t n, n_left;
+	/* Where pidfd_open(2) is refused or missing, folders of /proc are open instead, and looked at by a timer. */
+	bool is_polled;
+	int timer; /* if is_polled */
 };
 
 /*
  * pidfd_set_open - watch processes.
- * @ret: ended with pidfd_set_done(). Errors: -ESRCH all have ended; -ENOMEM; what epoll and pidfd_open(2) report.
+ * @ret: ended with pidfd_set_done(). Errors: -ESRCH all have ended; -ENOMEM; what epoll, pidfd_open(2) and timerfd_create(2) report.
  */
 int pidfd_set_open(const pid_t *pids, size_t n_pids, struct pidfd_set *ret);
 void pidfd_set_done(struct pidfd_set *ends);

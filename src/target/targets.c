@@ -72,12 +72,6 @@ bool targets_are_matched(const struct target_options *options)
 	return options->comms.n > 0 || options->cmdlines.n > 0 || options->users.n > 0;
 }
 
-static void closedirp(DIR **folder)
-{
-	if (*folder)
-		closedir(*folder);
-}
-
 /* List all live user processes except this one and its helpers. */
 static int list_all(struct list *list)
 {
@@ -363,7 +357,7 @@ int targets_find(struct target_options *options, void (*waiting)(void), struct t
 	*ret = (struct targets){ 0 };
 	for (size_t i = 0; r >= 0 && i < options->n_pids; i++)
 		r = targets_add(ret, options->pids[i]);
-	if (r >= 0)
+	if (r >= 0 && targets_are_matched(options))
 		r = list_all(&all);
 	if (r >= 0)
 		r = add_matching(options, &all, ret);

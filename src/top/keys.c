@@ -28,7 +28,7 @@ static size_t nearest(const struct top *top, size_t row)
 	return 0;
 }
 
-void top_settle_selection(struct top *top)
+void top_keep_selection_visible(struct top *top)
 {
 	struct top_ui *ui = &top->ui;
 
@@ -61,7 +61,7 @@ static void select_row(struct top *top, size_t row)
 	ui->selected = nearest(top, MIN(row, top->n_rows - 1));
 	ui->selected_key = top->rows[ui->selected].key;
 	ui->has_selection = true;
-	top_settle_selection(top);
+	top_keep_selection_visible(top);
 }
 
 static void select_before(struct top *top, size_t n)

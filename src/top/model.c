@@ -180,7 +180,7 @@ int top_absorb(struct top *top, uint64_t now_ns)
 	return past_absorb(&top->past, top_names_last_stack(top->names), now_ns);
 }
 
-bool top_is_settled(const struct top *top)
+bool top_is_stable(const struct top *top)
 {
 	return top->names && top->past.fresh.n == 0 && !top_names_are_awaited(top->names);
 }
@@ -342,7 +342,7 @@ static int make_rows(struct top *top)
 	if (r >= 0)
 		r = top_list_rows(top);
 	if (r >= 0)
-		top_settle_selection(top);
+		top_keep_selection_visible(top);
 	return r;
 }
 

@@ -106,7 +106,7 @@ enum top_sort top_sort_in(const struct top_ui *ui);
 void row_place(const struct row *row, char *to, size_t n_bytes);
 
 /* keys.c: keep the selection where it was, after the rows have changed. */
-void top_settle_selection(struct top *top);
+void top_keep_selection_visible(struct top *top);
 
 /* model.c: rows must be made again: another view, filter or order. */
 void top_changed(struct top *top);

@@ -85,7 +85,7 @@ double top_window(const struct top *top);
 int top_absorb(struct top *top, uint64_t now_ns);
 
 /* Whether all received samples are counted, and have all names that are expected. */
-bool top_is_settled(const struct top *top);
+bool top_is_stable(const struct top *top);
 
 /* The tree has grown so large that top_begin() should be called again. */
 bool top_is_full(const struct top *top);

@@ -204,7 +204,7 @@ void draw_table(struct top *top, struct grid *grid, unsigned first_row, unsigned
 	size_t end;
 
 	ui->page = n_rows > 1 ? n_rows - 1 : 1;
-	top_settle_selection(top);
+	top_keep_selection_visible(top);
 	end = MIN(top->n_rows, ui->scroll + ui->page);
 	columns = lay_out(top, grid->columns, ui->scroll, end);
 	draw_column_names(top, grid, first_row, &columns);

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What the tests in a browser share: Chromium, headless, with a page of ours and a script of checks in it."""
+"""What the tests in a browser share: Chromium, headless, with a page of ours and a script of checks in it; and what its clients
+by a protocol (devtools.py, marionette.py) have in common."""
+import contextlib
 import html
 import json
 import os
@@ -8,11 +10,54 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 OPTIONS = ['--headless', '--disable-gpu', '--disable-quic', '--no-first-run',
            '--disable-background-networking', '--disable-component-update', '--disable-sync',
            '--window-size=1300,700', '--virtual-time-budget=60000', '--dump-dom']
 SECONDS = 120
+
+
+class Failure(Exception):
+    """What the browser or a script in it said went wrong."""
+
+
+class AnyPage:
+    """A page of a client that can run() scripts."""
+
+    def until(self, condition):
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            with contextlib.suppress(Failure):  # of a page that goes
+                if self.run(condition):
+                    return
+            time.sleep(0.02)
+        raise Failure('not within %d s: %s' % (SECONDS, condition))
+
+    def middle_of(self, element):
+        """Where it is in the window, once it is in view. @element: an expression."""
+        return self.run('(element => { element.scrollIntoView({block: "nearest"}); const box = element.getBoundingClientRect();'
+                        ' return [box.x + box.width / 2, box.y + box.height / 2]; })(%s)' % element)
+
+
+def await_end(process):
+    """Give a browser 20 s to end, then kill it."""
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+@contextlib.contextmanager
+def opened(client, program):
+    """A page of a new browser. @client: the class that starts the program."""
+    with tempfile.TemporaryDirectory(prefix='browser.', ignore_cleanup_errors=True) as folder:
+        browser = client(program, folder)
+        try:
+            yield browser.open_page()
+        finally:
+            browser.close()
 
 
 def find_browser():

@@ -11,24 +11,19 @@ import os
 import select
 import subprocess
 import sys
-import tempfile
 import time
 
 sys.dont_write_bytecode = True
-from browser import find_browser  # noqa: E402, F401
+import browser  # noqa: E402
+from browser import SECONDS, Failure, find_browser  # noqa: E402, F401
 
-SECONDS = 120
 KEYS = {'Enter': ('Enter', 13, '\r'), 'Escape': ('Escape', 27, ''), 'Tab': ('Tab', 9, ''), 'Home': ('Home', 36, ''), 'End': ('End', 35, ''),
         'ArrowLeft': ('ArrowLeft', 37, ''), 'ArrowUp': ('ArrowUp', 38, ''), 'ArrowRight': ('ArrowRight', 39, ''),
         'ArrowDown': ('ArrowDown', 40, ''), ' ': ('Space', 32, ' ')}
 CONTROL = 2
 
 
-class Failure(Exception):
-    """What the browser or a script in it said went wrong."""
-
-
-class Page:
+class Page(browser.AnyPage):
     """One page of a browser. Requests that left this machine's files are in `fetched`, errors of scripts in `errors`."""
 
     def __init__(self, browser, session):
@@ -50,6 +45,7 @@ class Page:
     def open(self, path, fragment=''):
         """A file; it is loaded anew also where only the fragment is another one."""
         self.send('Page.navigate', url='about:blank')
+        self.until('location.href === "about:blank"')
         self.fetched.clear()
         self.send('Page.navigate', url='file://' + os.path.abspath(path) + fragment)
         self.until('document.readyState === "complete" && location.protocol === "file:"')
@@ -63,14 +59,15 @@ class Page:
             raise Failure(details.get('exception', {}).get('description', details['text']))
         return said['result'].get('value')
 
-    def until(self, condition):
+    def take_error(self, part):
+        """Wait for an error with this text, and forget it: the browser reports a failed request before or after the page has its answer."""
         end = time.monotonic() + SECONDS
-        while time.monotonic() < end:
-            with contextlib.suppress(Failure):  # of a page that goes
-                if self.run(condition):
-                    return
+        while not any(part in one for one in self.errors):
+            if time.monotonic() > end:
+                raise Failure('no error with %r: %s' % (part, self.errors))
+            self.run('1')
             time.sleep(0.02)
-        raise Failure('not within %d s: %s' % (SECONDS, condition))
+        self.errors.remove(next(one for one in self.errors if part in one))
 
     def settle(self):
         """Behind all transitions: two frames, and no timer of them."""
@@ -92,8 +89,7 @@ class Page:
 
     def click(self, element):
         """@element: an expression."""
-        x, y = self.run('(element => { element.scrollIntoView({block: "nearest"}); const box = element.getBoundingClientRect();'
-                        ' return [box.x + box.width / 2, box.y + box.height / 2]; })(%s)' % element)
+        x, y = self.middle_of(element)
         for kind in ('mouseMoved', 'mousePressed', 'mouseReleased'):
             self.mouse(kind, x, y)
 
@@ -183,19 +179,9 @@ class Browser:
             self.send('Browser.close', {})
         for descriptor in (self.commands, self.answers):
             os.close(descriptor)
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        browser.await_end(self.process)
 
 
-@contextlib.contextmanager
 def opened(program):
     """A page of a new browser."""
-    with tempfile.TemporaryDirectory(prefix='browser.', ignore_cleanup_errors=True) as folder:
-        browser = Browser(program, folder)
-        try:
-            yield browser.open_page()
-        finally:
-            browser.close()
+    return browser.opened(Browser, program)

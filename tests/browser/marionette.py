@@ -12,11 +12,12 @@ import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 
 sys.dont_write_bytecode = True
-from devtools import CONTROL, SECONDS, Failure  # noqa: E402
+import browser  # noqa: E402
+from browser import SECONDS, Failure  # noqa: E402
+from devtools import CONTROL  # noqa: E402
 
 KEYS = {'Enter': '\ue007', 'Escape': '\ue00c', 'Tab': '\ue004', 'Home': '\ue011', 'End': '\ue010', 'ArrowLeft': '\ue012', 'ArrowUp': '\ue013',
         'ArrowRight': '\ue014', 'ArrowDown': '\ue015', CONTROL: '\ue009'}
@@ -44,7 +45,7 @@ def find_browser():
     return None
 
 
-class Page:
+class Page(browser.AnyPage):
     def __init__(self, browser):
         self.browser = browser
 
@@ -65,15 +66,6 @@ class Page:
             raise Failure(said['error'])
         return said['value']
 
-    def until(self, condition):
-        end = time.monotonic() + SECONDS
-        while time.monotonic() < end:
-            with contextlib.suppress(Failure):  # of a page that goes
-                if self.run(condition):
-                    return
-            time.sleep(0.02)
-        raise Failure('not within %d s: %s' % (SECONDS, condition))
-
     def settle(self):
         self.run('new Promise(done => setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(() => done(true))), 150))')
 
@@ -92,8 +84,7 @@ class Page:
 
     def click(self, element):
         """@element: an expression."""
-        x, y = self.run('(element => { element.scrollIntoView({block: "nearest"}); const box = element.getBoundingClientRect();'
-                        ' return [box.x + box.width / 2, box.y + box.height / 2]; })(%s)' % element)
+        x, y = self.middle_of(element)
         self.act('pointer', [{'type': 'pointerMove', 'duration': 0, 'origin': 'viewport', 'x': round(x), 'y': round(y)},
                              {'type': 'pointerDown', 'button': 0}, {'type': 'pointerUp', 'button': 0}], parameters={'pointerType': 'mouse'})
 
@@ -165,24 +156,17 @@ class Browser:
             raise Failure('%s: %s' % (command, error['message']))
         return result
 
+    def open_page(self):
+        return Page(self)
+
     def close(self):
         with contextlib.suppress(Failure, OSError, AttributeError):
             self.send('Marionette:Quit', flags=['eForceQuit'])
         if self.socket:
             self.socket.close()
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        browser.await_end(self.process)
 
 
-@contextlib.contextmanager
 def opened(program):
     """A page of a new browser."""
-    with tempfile.TemporaryDirectory(prefix='browser.', ignore_cleanup_errors=True) as folder:
-        browser = Browser(program, folder)
-        try:
-            yield Page(browser)
-        finally:
-            browser.close()
+    return browser.opened(Browser, program)

@@ -20,6 +20,7 @@ import probing_test as t
 OTHER = 65534  # the attacker
 DOCUMENTED = {0, 1, 2, 3, 64, 65, 66, 73, 74, 77}  # probing --help; 126 and 127 are record's
 MAX_RSS_KIB, MAX_CPU_SECONDS, MAX_SECONDS = 500 << 10, 60, 180  # other work may slow it down
+HANG_SECONDS = 60  # of a verb that takes a tenth of a second: it waits for a file that was planted
 SECRET_TEXT = "only root may read or remove this\n"
 BESIDE = ("-journal", "-wal", "-shm")
 
@@ -63,11 +64,11 @@ def run(*arguments, timeout_s=MAX_SECONDS, **more):
     return watch([t.BINARY, *map(str, arguments)], timeout_s, **more)
 
 
-def watch(command, timeout_s=MAX_SECONDS, **more):
+def watch(command, timeout_s=MAX_SECONDS, cpu_s=MAX_CPU_SECONDS, **more):
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         began = time.monotonic()
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, **more)
-        resource.prlimit(process.pid, resource.RLIMIT_CPU, (MAX_CPU_SECONDS, MAX_CPU_SECONDS + 1))
+        resource.prlimit(process.pid, resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
         timer = threading.Timer(timeout_s, os.kill, (process.pid, signal.SIGKILL))
         timer.start()
         try:

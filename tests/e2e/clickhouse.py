@@ -159,6 +159,48 @@ class Server:
         return int(self.query(sql)[0][0])
 
 
+class ZooKeeper:
+    """Debian's ZooKeeper on loopback, which replicas of ClickHouse agree by."""
+
+    @staticmethod
+    def missing():
+        for path in ("/usr/share/java/zookeeper.jar", "/usr/bin/java"):
+            if not os.path.exists(path):
+                return f"no {path}: scripts/packages test"
+        return None
+
+    def __init__(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="zookeeper-"))
+        self.port = free_port()
+        (self.folder / "zoo.cfg").write_text(
+            f"tickTime=1000\ndataDir={self.folder}/data\nclientPort={self.port}\nclientPortAddress=127.0.0.1\n"
+            "admin.enableServer=false\n4lw.commands.whitelist=ruok\n")
+        with open(self.folder / "log", "ab") as log:
+            self.process = subprocess.Popen(
+                ["/usr/bin/java", "-Xmx128m", "-cp", "/usr/share/java/*", "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+                 str(self.folder / "zoo.cfg")], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        deadline = time.monotonic() + 90
+        while not self.answers():
+            if time.monotonic() > deadline or self.process.poll() is not None:
+                said = (self.folder / "log").read_text(errors="replace")[-2000:]
+                self.stop()
+                raise RuntimeError("ZooKeeper does not start: " + said)
+            time.sleep(0.05)
+
+    def answers(self):
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), 5) as connection:
+                connection.sendall(b"ruok")
+                return connection.recv(4) == b"imok"
+        except OSError:
+            return False
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
 class Old(Server):
     name = "ClickHouse 18.16"
     access = ""
@@ -188,7 +230,8 @@ class New(Server):
 
 def serve(library, folder):
     """Run the library as a server: clickhouse-local that listens, and a query that waits for ever."""
-    sql = ("SYSTEM START LISTEN HTTP; SYSTEM START LISTEN TCP; "
+    # What answers over HTTP, which start() waits for, also answers other servers.
+    sql = ("SYSTEM START LISTEN TCP; SYSTEM START LISTEN HTTP; "
            f"SELECT * FROM file('{folder}/files/end', 'LineAsString')")
     arguments = ["clickhouse", "--config-file", f"{folder}/config.xml", "--path", f"{folder}/data", "--query", sql]
     chdb = ctypes.CDLL(library)

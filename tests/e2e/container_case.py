@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """A place as in a container: an ordinary user, and a seccomp filter without perf events, BPF, tracing and memory of others."""
+import contextlib
 import os
 import pwd
 import shutil
+import socket
 import subprocess
 import tempfile
 
@@ -12,8 +14,10 @@ from test_inject import need_injection
 
 
 class ContainerCase(t.Case):
-    """self.folder has the package, the agent and the program probing, all of the ordinary user: where `pip install --user`
+    """filter_name: --container, as Docker's default profile, or --strict. self.folder has the package, the agent and the program probing, all of the ordinary user: where `pip install --user`
     would put them for him. A command in there is run with self.filter before it, and **self.user."""
+
+    filter_name = "--container"
 
     def setUp(self):
         super().setUp()
@@ -27,7 +31,7 @@ class ContainerCase(t.Case):
             shutil.copy(os.path.join(t.ROOT, "python", name), site)
         self.agent = os.path.join(self.folder, os.path.basename(LIBRARY))
         self.binary = os.path.join(self.folder, "probing")
-        self.filter = [os.path.join(self.folder, "without_perf"), "--container"]
+        self.filter = [os.path.join(self.folder, "without_perf"), self.filter_name]
         for path in (t.BINARY, LIBRARY, os.path.join(t.BUILT_FIXTURES, "without_perf")):
             shutil.copy(path, self.folder)
         self.user = {}
@@ -54,7 +58,7 @@ class ContainerCase(t.Case):
 
 
 TRAIN = """
-import sys, threading, time
+import os, sys, threading, time
 def train_step():
     return sum(i * i for i in range(20000))
 def wait_for_data():
@@ -62,28 +66,28 @@ def wait_for_data():
 def load():
     while True: wait_for_data()
 threading.Thread(target=load, daemon=True).start()
-end = time.monotonic() + float(sys.argv[1])
-while time.monotonic() < end: train_step()
+while time.process_time() < 1.5 or not os.path.exists(sys.argv[1]): train_step()
 """
 
-# Arguments: the folder of the program, the number of the user, the filter, the program probing, python3. Root is read-only but for
+# Arguments: the folder of the program, the number of the user, the filter and its name, the program probing, python3. Root is read-only but for
 # a tmpfs, where the user is; what the program maps and all else is as it was.
 AS_IT_IS = """
 set -e
 mount -t tmpfs -o mode=1777,size=64m none "$1/work"
 mount -o remount,bind,ro /
 cd "$1/work"
-export HOME="$1/work" BINARY="$4" PYTHON="$5" TRAIN="$1/train.py"
-exec setpriv --reuid "$2" --regid "$2" --clear-groups --bounding-set=-all "$3" --container sh -ec '
+export HOME="$1/work" BINARY="$5" PYTHON="$6" TRAIN="$1/train.py"
+exec setpriv --reuid "$2" --regid "$2" --clear-groups --bounding-set=-all "$3" "$4" sh -ec '
 ! touch /nothing 2> nothing
-PROBING=1 PROBING_RECORD=always.db "$PYTHON" "$TRAIN" 4 2> said &
+PROBING=1 PROBING_RECORD=always.db "$PYTHON" "$TRAIN" has_looked 2> said &
 while ! grep -q "recording into" said; do sleep 0.05; kill -0 $! || { cat said; exit 1; }; done
 "$BINARY" doctor $! > doctor || true
 "$BINARY" record --pid $! -d 1 -o beside.db 2>> said || true
+touch has_looked
 wait $!
 pid=$(sed -n "s/.*recording into .* (process \\([0-9]*\\))/\\1/p" said)
 while [ -e /proc/$pid ]; do sleep 0.05; done
-PROBING=1 "$PYTHON" "$TRAIN" 7 2> said_again & 
+PROBING=1 "$PYTHON" "$TRAIN" has_recorded 2> said_again &
 while ! grep -q "active in" said_again; do sleep 0.05; done
 "$BINARY" record --pid $! -d 2 -F 99 -o hand.db 2>> said_again
 "$BINARY" record --mode wall --pid $! -d 2 -o wall.db 2>> said_again
@@ -99,8 +103,20 @@ echo "== doctor"; cat doctor
 """
 
 
-def run_in_container(case, folder, user, without_perf, binary, python, environment):
-    """A training in a namespace with an ordinary user, the filter, a read-only root and a tmpfs: recorded from its start, then
+@contextlib.contextmanager
+def names_are_taken():
+    """The names that agents of a container would have, which shares its network with another one: by others of the same number, or of a longer one."""
+    with contextlib.ExitStack() as stack:
+        for number in range(1, 60):
+            for name in "probing-%d", "probing-%d000000":
+                other = stack.enter_context(socket.socket(socket.AF_UNIX))
+                with contextlib.suppress(OSError):  # it is taken already
+                    other.bind("\0" + name % number)
+        yield
+
+
+def run_in_container(case, folder, user, within, binary, python, environment):
+    """A training in a namespace with an ordinary user, a filter (@within: its program and its name), a read-only root and a tmpfs: recorded from its start, then
     another one by hand. Returns what is in each part of the output."""
     refusal = t.namespaces_refusal()
     if refusal:
@@ -109,9 +125,10 @@ def run_in_container(case, folder, user, without_perf, binary, python, environme
     os.makedirs(os.path.join(folder, "work"))
     with open(os.path.join(folder, "train.py"), "w") as file:
         file.write(TRAIN)
-    done = subprocess.run(t.UNSHARE + ["--mount-proc", "sh", "-c", AS_IT_IS, "sh", folder, str(user), without_perf, binary, python],
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, cwd="/",
-                          env=environment)
+    with names_are_taken():
+        done = subprocess.run(t.UNSHARE + ["--mount-proc", "sh", "-c", AS_IT_IS, "sh", folder, str(user), *within, binary, python],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, cwd="/",
+                              env=environment)
     case.assertEqual(0, done.returncode, done.stderr + done.stdout[-2000:])
     parts = {}
     for part in done.stdout.split("== ")[1:]:

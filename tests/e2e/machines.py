@@ -36,7 +36,7 @@ class Machine:
 
 
 def start_namespace(arguments, script):
-    process = subprocess.Popen(["unshare", *arguments, "sh", "-c", script + "; echo ready; exec sleep 600"], stdin=subprocess.DEVNULL,
+    process = subprocess.Popen(["unshare", *arguments, "sh", "-c", script + "; echo ready; exec sleep 3600"], stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if process.stdout.readline() != "ready\n":
         raise unittest.SkipTest("namespaces cannot be made here: " + process.communicate()[1].strip())

@@ -40,13 +40,16 @@ BUILT_FIXTURES = os.environ.get("PROBING_FIXTURES") or os.path.join(
 DEBIAN_PYTHON = "/usr/bin/python3"
 WANTED_VERSIONS = ("2.7", "3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
 SID_VERSIONS = ("3.14", "3.15")  # as scripts/roots has them
-SID_ROOT = os.path.abspath(os.path.join(os.environ.get("PROBING_ROOTS") or os.path.join(
-    os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "probing", "roots"), "sid"))
+FREE_THREADED_VERSIONS = ("3.13", "3.14", "3.15")  # as `scripts/roots free-threaded` builds them
+ROOTS = os.path.abspath(os.environ.get("PROBING_ROOTS") or os.path.join(
+    os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "probing", "roots"))
+SID_ROOT = os.path.join(ROOTS, "sid")
 # Whether their Python frames can be read; where not, test_containers has what can be asked of them.
 READS_CONTAINERS = True
 OWN_PIDS = "own_pids"  # the label of Debian's own in a PID namespace
 SURE = ("exact", "verified")  # the verdicts that must not be wrong
 LONGEST_TARGET_S = 60  # so that no target outlives a test run that was killed
+HANG_S = 60  # whoever takes so long hangs: a program that has lost its processors to others for seconds does not
 
 os.environ["PROBING_PAGER"] = ""  # tests on terminals read what probing prints; test_pager has pagers
 
@@ -105,6 +108,23 @@ def all_interpreters():
         result.append(Interpreter(by_version.get(version), version, version.replace(".", "_")))
     if READS_CONTAINERS:
         result += container_interpreters()
+    return result + [one for one in free_threaded_interpreters() if one.path]
+
+
+def is_final(path):
+    """Of a pre-release, and where it cannot be run: no."""
+    done = subprocess.run([path, "-c", "import sys; sys.exit(sys.version_info.releaselevel != 'final')"], capture_output=True)
+    return done.returncode == 0
+
+
+@functools.lru_cache(maxsize=None)
+def free_threaded_interpreters():
+    """Builds without a GIL, 3_13t and so on; without a path where `scripts/roots free-threaded` has built none."""
+    result = []
+    for version in FREE_THREADED_VERSIONS:
+        path = os.path.join(ROOTS, "free-threaded", version + "t", "bin", "python%st" % version)
+        is_there = os.access(path, os.X_OK) and is_final(path)
+        result.append(Interpreter(path if is_there else None, version, version.replace(".", "_") + "t"))
     return result
 
 
@@ -161,6 +181,10 @@ def container_interpreters():
     return result
 
 
+def has_gil(interpreter):
+    return not interpreter.label.endswith("t")
+
+
 def compiling_interpreters():
     """The newest, with their own compiler to machine code switched on."""
     place = sid()._replace(prefix=sid().prefix + ["env", "PYTHON_JIT=1"])
@@ -205,7 +229,8 @@ def need_place(place):
 def need_interpreter(interpreter):
     need_place(interpreter.place)
     if interpreter.path is None:
-        raise unittest.SkipTest("no CPython %s that this user can run" % interpreter.version)
+        raise unittest.SkipTest("no CPython %s that this user can run" % interpreter.version if has_gil(interpreter) else
+                                "no CPython %st: `scripts/roots free-threaded` builds one" % interpreter.version)
 
 
 class PerfAttr(ctypes.Structure):
@@ -346,7 +371,7 @@ class Impossible(Exception):
     """A sample that must not be, however many there are. No assertion, for the same reason."""
 
 
-def probing(*arguments, timeout=60, check=None, **more):
+def probing(*arguments, timeout=3 * HANG_S, check=None, **more):
     """Run the binary to its end. check: the exit status it must have."""
     more.setdefault("stdin", subprocess.DEVNULL)
     done = subprocess.run([BINARY] + [str(a) for a in arguments], text=True, timeout=timeout,
@@ -381,13 +406,23 @@ class Target:
         self.truth = truth
 
     def cpu_s(self):
-        """CPU time used up to now, by all threads."""
-        with open("/proc/%d/stat" % self.pid) as stat:
-            fields = stat.read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return cpu_s_of(self.pid)
 
     def is_running(self):
         return self.process.poll() is None
+
+
+def cpu_s_of(pid):
+    """CPU time that a process has used up to now, by all threads."""
+    with open("/proc/%d/stat" % pid) as stat:
+        fields = stat.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def wait_for_cpu(cpu_s, *pids):
+    """Until each process has computed for so long, from now on, however long a busy machine takes for that."""
+    enough = [(pid, cpu_s_of(pid) + cpu_s) for pid in pids]
+    wait_until(lambda: all(cpu_s_of(pid) >= end for pid, end in enough), HANG_S, "%g s of work by each of %s" % (cpu_s, pids))
 
 
 def comm_of(pid):
@@ -401,16 +436,20 @@ def children_of(pid):
 
 
 def child_of(pid):
-    """The program that a process has started; a recorder also has processes of its own, which soon have names of their own."""
+    """The program that a process has started; a recorder also has processes of its own, which soon have names of their own.
+    Until then, and until its program is executed, a child has its parent's name."""
     own = ("probing-names", "probing-cfi", "probing-gpu", "probing-fetch")
+    found = []
 
-    def others():
-        return [child for child in children_of(pid) if comm_of(child) not in own]
-    wait_until(lambda: len(others()) == 1, 10, "the recorder's own processes to be named")
-    return others()[0]
+    def is_alone():
+        children = [(child, comm_of(child)) for child in children_of(pid)]
+        found[:] = [child for child, name in children if name not in own]
+        return len(found) == 1 and (comm_of(pid) != "probing" or all(name != "probing" for _, name in children))
+    wait_until(is_alone, HANG_S, "the recorder's own processes to be named")
+    return found[0]
 
 
-def await_ready(process, timeout_s=30):
+def await_ready(process, timeout_s=HANG_S):
     ready, _, _ = select.select([process.stdout], [], [], timeout_s)
     line = process.stdout.readline() if ready else ""
     if not line.startswith("ready"):
@@ -491,9 +530,9 @@ def record_fixture(name, *arguments, seconds=2, hz=499, python=DEBIAN_PYTHON, pl
 
 
 @contextlib.contextmanager
-def recorder(*arguments, **more):
-    """A recorder in the background; killed if the test leaves it running."""
-    process = subprocess.Popen([BINARY, "record"] + [str(a) for a in arguments], text=True,
+def recorder(*arguments, prefix=(), **more):
+    """A recorder in the background; killed if the test leaves it running. prefix: the command that starts it."""
+    process = subprocess.Popen([*prefix, BINARY, "record"] + [str(a) for a in arguments], text=True,
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
     try:
         yield process
@@ -505,20 +544,36 @@ def recorder(*arguments, **more):
         process.stderr.close()
 
 
-def record_cpu(target, cpu_s, hz=499, path="probing.db", *more):
-    """Attach, record until the target has computed for so long, however long a busy machine takes for that, and open the result."""
-    with recorder("--pid", target.pid, "-F", hz, "-o", path, *more) as process:
-        said = ""
-        while "Ctrl-C ends it" not in said:
-            line = process.stderr.readline()
-            if not line:
-                raise AssertionError("the recorder ended: " + said)
-            said += line
-        enough = target.cpu_s() + cpu_s
-        wait_until(lambda: target.cpu_s() >= enough, LONGEST_TARGET_S, "the target to compute for %g s" % cpu_s)
-        status, _, rest = stop_politely(process, timeout_s=60)
+# The last line that a recorder prints before it records, of one process or several.
+HAS_BEGUN = re.compile(r"\brecording (Python|its|metrics|\d+ processes)\b")
+
+
+def await_recording(process):
+    """Read a recorder's stderr until it records; what it has said by then. Nothing stays in a buffer, which communicate() ignores."""
+    said = ""
+    while not HAS_BEGUN.search(said):
+        text = os.read(process.stderr.fileno(), 4096).decode()
+        if not text:
+            raise AssertionError("the recorder ended: " + said)
+        said += text
+    return said
+
+
+def record_for_cpu(pid, cpu_s, path, *arguments, **more):
+    """Record a process until it has computed for so long, however long a busy machine takes for that. Returns what the recorder said."""
+    with recorder("--pid", pid, "-o", path, *arguments, **more) as process:
+        said = await_recording(process)
+        wait_for_cpu(cpu_s, pid)
+        wait_for_samples(path)  # a recorder that has not run meanwhile begins only now
+        status, _, rest = stop_politely(process)
     if status != OK:
         raise (Crashed if status < 0 else AssertionError)("probing record: exit status %d: %s%s" % (status, said, rest))
+    return said + rest
+
+
+def record_cpu(target, cpu_s, hz=499, path="probing.db", *more):
+    """Attach, record until the target has computed for so long, and open the result."""
+    record_for_cpu(target.pid, cpu_s, path, "-F", hz, *more)
     return Recording(path)
 
 
@@ -537,10 +592,13 @@ def state_of(pid):
         return stat.read().rpartition(")")[2].split()[0]
 
 
-def wait_until(condition, timeout_s=10, what="a condition"):
+def wait_until(condition, timeout_s=HANG_S, what="a condition"):
     stop = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > stop:
+    while True:
+        is_last = time.monotonic() > stop  # before it is asked: meanwhile this process may not run
+        if condition():
+            return
+        if is_last:
             raise AssertionError("waited %d s for %s" % (timeout_s, what))
         time.sleep(0.02)
 
@@ -573,10 +631,26 @@ def has_samples(path):
 
 
 def wait_for_samples(path):
-    wait_until(lambda: has_samples(path), 15, "the first samples in " + path)
+    wait_until(lambda: has_samples(path), HANG_S, "the first samples in " + path)
 
 
-def end(pid, timeout_s=10):
+def await_done(process):
+    """What a line of code prints in a program that reads such lines, and prints "done" after each."""
+    printed = []
+    for line in iter(process.stdout.readline, "done\n"):
+        if not line:
+            raise AssertionError("the program has ended: %s" % printed)
+        printed.append(line)
+    return "".join(printed)
+
+
+def run_in(process, line):
+    process.stdin.write(line + "\n")
+    process.stdin.flush()
+    return await_done(process)
+
+
+def end(pid, timeout_s=HANG_S):
     """Wait for a child that should be ending; kill it if it does not. Returns its wait status."""
     stop = time.monotonic() + timeout_s
     while time.monotonic() < stop:
@@ -742,7 +816,8 @@ class Case(unittest.TestCase):
 
 
 class RecordedCase(Case):
-    """Each test finds a recording of the demonstration load as probing.db; it is made once for all of a class."""
+    """Each test finds a recording of the demonstration load as probing.db; it is made once for all of a class. The load computes for
+    SECONDS meanwhile, in one thread at a time."""
     SECONDS, MODE = 2, "cpu"
 
     @classmethod
@@ -752,14 +827,14 @@ class RecordedCase(Case):
         cls.folder = folder.__enter__()
         cls.addClassCleanup(folder.__exit__, None, None, None)
         with fixture("demo.py") as target:
-            cls.recording = record(target.pid, cls.SECONDS, 499, "probing.db", "--mode", cls.MODE)
+            cls.recording = record_cpu(target, cls.SECONDS, 499, "probing.db", "--mode", cls.MODE)
 
     def setUp(self):
         super().setUp()
         shutil.copy(os.path.join(self.folder, "probing.db"), "probing.db")
 
 
-def stop_politely(process, number=signal.SIGINT, timeout_s=20):
+def stop_politely(process, number=signal.SIGINT, timeout_s=HANG_S):
     """Signal a recorder and collect what it said: (status, stdout, stderr)."""
     process.send_signal(number)
     out, err = process.communicate(timeout=timeout_s)

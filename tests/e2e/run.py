@@ -24,7 +24,7 @@ The slowest cases are listed before the closing line: their time with all that t
 of all processes they started.
 
 All tests of a class count as skipped, or as failed, if the class's preparation is. Tests share a temporary folder; what
-they leave there is one more failure, which names the files.
+they leave there is one more failure, which names the files. A program that was killed may have its files for a moment longer.
 
 A failure is final, with one exception: a test marked @statistical (probing_test.py) whose assertion fails runs once more at
 the end, alone and from a recording of its own. A line 'N needed a second run: ...' names the cases that passed then; more
@@ -120,6 +120,7 @@ class Result(unittest.TestResult):
 CASES = []  # all that are to be run, each as the list of its tests
 MAX_CASES_AGAIN = 2  # scripts/test has the same bound for all its runs together
 N_SLOWEST = 20
+MAX_ENDING_S = 20  # until the files of programs that were killed are gone
 
 # What running a case gives. outcomes: by name of the test; chance: names of the failed ones that may run again.
 Done = collections.namedtuple("Done", "outcomes seconds cpu chance")
@@ -267,8 +268,11 @@ def temporary_folder():
     try:
         yield left
     finally:
+        stop = time.monotonic() + MAX_ENDING_S
+        while os.listdir(folder) and time.monotonic() < stop:
+            time.sleep(0.1)
         left += sorted(os.listdir(folder))
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=bool(left))  # what is left may belong to a program that goes on
         tempfile.tempdir = None
         if before is None:
             del os.environ["TMPDIR"]

@@ -17,6 +17,7 @@ import time
 import unittest
 
 DEBIAN_PACKAGES = "/usr/lib/python3/dist-packages"
+HANG_S = 60  # as in probing_test.py
 
 
 def need_pyte():
@@ -104,15 +105,16 @@ class Terminal:
     def text(self):
         return "\n".join(self.lines())
 
-    def wait_for(self, what, timeout_s=20):
+    def wait_for(self, what, timeout_s=HANG_S):
         """Until the text, or a function of the lines, holds; returns the lines."""
         holds = what if callable(what) else lambda lines: what in "\n".join(lines)
         stop = time.monotonic() + timeout_s
         while True:
+            is_last = time.monotonic() > stop  # before the screen is read: meanwhile this process may not run
             self.take(0.05)
             if holds(self.lines()):
                 return self.lines()
-            if time.monotonic() > stop:
+            if is_last:
                 raise AssertionError("waited %d s for %s on this screen:\n%s" % (
                     timeout_s, what if isinstance(what, str) else "something", self.text()))
             if self.ended():
@@ -132,7 +134,7 @@ class Terminal:
                 self.status = os.waitstatus_to_exitcode(status)
         return self.status is not None
 
-    def wait(self, timeout_s=15):
+    def wait(self, timeout_s=HANG_S):
         """The exit status."""
         stop = time.monotonic() + timeout_s
         while not self.ended():

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The agent alone, loaded by the program itself: what it answers, whom, and what it leaves of the program as it was."""
 import os
+import re
 import socket
+import statistics
 import struct
 import subprocess
 import textwrap
@@ -68,6 +70,31 @@ def sys_prefix(python):
     return subprocess.run([python, "-c", "import sys; print(sys.prefix)"], capture_output=True, text=True, check=True).stdout.strip()
 
 
+class Contents(unittest.TestCase):
+    """What the file of the library may call, and what it shows to the program."""
+
+    def symbols(self, *flags):
+        done = subprocess.run([p.need_program("nm"), "-D", *flags, LIBRARY], capture_output=True, text=True, check=True)
+        return {line.split()[-1].split("@")[0] for line in done.stdout.splitlines()}
+
+    def test_names(self):
+        if PRELOADED or not os.path.exists(LIBRARY):
+            self.skipTest("built without the agent, or with a sanitizer")
+        self.assertEqual({"probing_agent_start", "probing_agent_configure", "probing_agent_spawn"}, self.symbols("--defined-only"))
+        called = self.symbols("--undefined-only")
+        self.assertIn("dlsym", called)
+        forbidden = r"_*(printf|fprintf|vprintf|vfprintf|dprintf|puts|fputs|putchar|fwrite|perror)(_chk)?|" \
+            "exit|abort|quick_exit|raise|setlocale|uselocale|signal|fork|system|_?Py.*"
+        self.assertEqual([], sorted(name for name in called if re.fullmatch(forbidden, name)))
+
+    def test_it_needs_libc_alone(self):
+        if PRELOADED or not os.path.exists(LIBRARY):
+            self.skipTest("built without the agent, or with a sanitizer")
+        done = subprocess.run([p.need_program("readelf"), "-d", LIBRARY], capture_output=True, text=True, check=True)
+        self.assertLessEqual({name.split(".so")[0] for name in re.findall(r"\(NEEDED\).*\[(.*)\]", done.stdout)},
+                             {"libc", "libpthread", "libdl", "ld-linux-x86-64", "ld-linux-aarch64"})
+
+
 class Host:
     """A program with the agent in it. One that hangs is killed, and what waits for its output reads its end."""
     MAX_S = 120
@@ -100,12 +127,7 @@ class Host:
     def run(self, line):
         """What the line prints, in the main thread."""
         self.begin(line)
-        printed = []
-        while True:
-            line = self.process.stdout.readline()
-            if line in ("done\n", ""):
-                return "".join(printed)
-            printed.append(line)
+        return p.await_done(self.process)
 
     def end(self):
         """(status, stdout, stderr) once its stdin has ended."""
@@ -256,18 +278,25 @@ class Times(AgentCase):
 
     def test_the_program_is_as_fast_as_before(self):
         """In CPython 3.12 PyThreadState_SetAsyncExc(NULL) leaves all threads on the slow path of the evaluation loop."""
-        with self.host() as host, agent.Client(host.pid) as client:
-            host.run(r"exec('def spin(n):\n while n: n -= 1')")
-            measure = ("clock = time.perf_counter; spent = lambda since: (spin(200000), clock() - since)[1]; "
-                       "print(min(spent(clock()) for i in range(15)))")
-            before = float(host.run(measure))
+        with self.host() as host, self.host() as other, agent.Client(host.pid) as client:
+            cpu = min(os.sched_getaffinity(0))
+            for one in host, other:
+                os.sched_setaffinity(one.pid, {cpu})  # the main thread, which computes: processors differ
+                one.run(r"exec('def spin(n):\n while n: n -= 1')")
             for _ in range(3):
                 self.assertEqual(agent.VALUE, client.evaluate("answer")[0])
             client.begin("while True: pass")
             self.assertEqual(agent.STARTED, client.receive()[0])
             client.send(agent.INTERRUPT)
             self.assertEqual(agent.INTERRUPTED, client.finish()[0])
-            self.assertLess(float(host.run(measure)), before * 1.25)
+
+            def spent(one):
+                """CPU time, the shortest of some: another program may take the processor, or its caches, meanwhile."""
+                return float(one.run("clock = time.process_time; spent = lambda since: (spin(20000), clock() - since)[1]; "
+                                     "print(min(spent(clock()) for i in range(10)))"))
+            # its speed changes from second to second: the other host is as slow then
+            ratios = [spent(host) / spent(other) for _ in range(31)]
+            self.assertLess(statistics.median(ratios), 1.25, ratios)
 
     def test_an_evaluation_is_interrupted(self):
         with self.host() as host, agent.Client(host.pid) as client:
@@ -277,7 +306,7 @@ class Times(AgentCase):
             outcome, text, _, _ = client.finish()
             self.assertEqual(agent.INTERRUPTED, outcome)
             self.assertIn("KeyboardInterrupt", text)
-            outcome, _, _, _ = client.evaluate("while True: pass", 500)
+            outcome, _, _, _ = client.evaluate("while True: pass", 1000)
             self.assertEqual(agent.INTERRUPTED, outcome)
             # what comes after is not
             for i in range(20):
@@ -287,17 +316,20 @@ class Times(AgentCase):
     def test_one_that_is_in_c_code_is_abandoned(self):
         with self.host() as host, agent.Client(host.pid) as client, agent.Client(host.pid) as other:
             self.assertEqual(agent.ABANDONED, client.evaluate(
-                "import _thread\ngate = _thread.allocate_lock()\ngate.acquire()\ngate.acquire()", 500)[0])
+                "import _thread\ngate = _thread.allocate_lock()\ngate.acquire()\ngate.acquire()", 1000)[0])
             outcome, why, _, _ = other.evaluate("1")
             self.assertEqual((None, "another evaluation has not ended yet"), (outcome, why))
             host.run("gate.release()")
             p.wait_until(lambda: other.evaluate("2")[0] == agent.VALUE, 20, "the abandoned evaluation's end")
 
     def test_where_the_lock_is_not_to_be_had_nothing_runs(self):
+        if not p.has_gil(self.interpreter):
+            self.skipTest("without a GIL an evaluation may begin beside a call that keeps the thread's state")
         with self.host() as host, agent.Client(host.pid) as client:
-            host.begin("ctypes.PyDLL(None).usleep(1000000)")
+            host.begin("ctypes.PyDLL(None).read(0, ctypes.create_string_buffer(5), 5)")
             p.wait_until(lambda: p.state_of(host.pid) == "S", 10, "the call")
             self.assertEqual((agent.NOT_STARTED, "", "", ""), client.evaluate("answer = 'late'", 200))
+            host.begin("goes")  # the call takes the line
             self.assertEqual("done\n", host.process.stdout.readline())
             self.assertEqual("41\n", host.run("print(answer)"))
             self.assertEqual((agent.VALUE, "41", "", ""), client.evaluate("answer"))
@@ -348,6 +380,8 @@ class Life(AgentCase):
 
     def test_children_of_another_thread(self):
         """The main thread is in C code meanwhile, and calls nothing that is queued for it."""
+        if not p.has_gil(self.interpreter):
+            self.skipTest("WithoutGil has it")
         fork = textwrap.dedent("""
             import threading
             def fork():
@@ -584,9 +618,40 @@ class Foreigners(AgentCase):
             client.close()
 
 
+class WithoutGil(AgentCase):
+    def test_children_of_another_thread(self):
+        """Their interpreter keeps a pointer to the main thread's state, which it frees: they, and their children, have no agent."""
+        fork = textwrap.dedent("""
+            import threading
+            def fork(depth):
+                pid = os.fork()
+                if pid:
+                    print(os.waitpid(pid, 0)[1] >> 8, flush=True)
+                    return
+                status = library.probing_agent_start(0)
+                for i in range(20):
+                    sum(range(1000))
+                    time.sleep(0.01)
+                if depth:
+                    fork(depth - 1)
+                os._exit(10 * (status == -errno.EOPNOTSUPP) + len(os.listdir('/proc/self/task')))
+            def all_of_them():
+                thread = threading.Thread(target=fork, args=(1,))
+                thread.start()
+                thread.join()
+            """)
+        with self.host(PYTHONWARNINGS="ignore", AGENT_OPTIONS="1") as host:
+            with agent.Client(host.pid) as client:
+                self.assertEqual(agent.NOTHING, client.evaluate("import errno" + fork)[0])
+            self.assertEqual("11\n11\n", host.run("all_of_them()"))
+            with agent.Client(host.pid) as client:
+                self.assertEqual((agent.VALUE, "42", "", ""), client.evaluate("answer + 1"))
+
+
 for case in (Evaluation, Times, Life, Embedded, Foreigners):
     p.for_each_interpreter(globals(), evaluating_interpreters)(case)
-del AgentCase, Evaluation, Times, Life, Embedded, Foreigners, case
+p.for_each_interpreter(globals(), p.free_threaded_interpreters)(WithoutGil)
+del AgentCase, Evaluation, Times, Life, Embedded, Foreigners, WithoutGil, case
 
 if __name__ == "__main__":
     unittest.main()

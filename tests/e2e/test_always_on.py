@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: MIT
 """PROBING_RECORD: a recording of a program from its first to its last moment, which nobody attaches to; record --background."""
-import contextlib
 import glob
 import os
 import re
 import signal
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import probing_test as t
 from container_case import ContainerCase, run_in_container
+from test_metrics import limited_group
 from test_start import StartCase
 
 BURN = """
@@ -27,6 +26,17 @@ ENDS = {  # how a program ends, and its exit status then
     "kill -9": ("import os; burn(0.8); os.kill(os.getpid(), 9)", -9),
     "crash": ("import os; burn(0.8); os.abort()", -6),
 }
+
+
+def is_recorder(pid, path):
+    """Whether a process writes this recording; the processes that read files for it have no such argument."""
+    try:
+        with open("/proc/%s/cmdline" % pid, "rb") as file, open("/proc/%s/stat" % pid) as stat:
+            arguments, parent = file.read().split(b"\0"), int(stat.read().rsplit(")", 1)[1].split()[1])
+        with open("/proc/%d/cmdline" % parent, "rb") as file:
+            return path.encode() in arguments and path.encode() not in file.read().split(b"\0")
+    except (OSError, IndexError):
+        return False
 
 
 class AlwaysOnCase:
@@ -211,6 +221,42 @@ __import__("sys").stdout.flush()
         self.assertEqual(0, info.returncode)
         self.assertRegex(info.stdout, r"samples +[1-9]")
 
+    def test_out_of_memory(self):
+        """The kernel ends the program, the largest of its cgroup, in which the recorder is, too."""
+        with limited_group("probing-test-%d" % os.getpid()) as joins:
+            if not joins:
+                self.skipTest("no cgroup with limits may be made here")
+            joins = [join for join in joins if "/cpu/" not in join]
+            code = BURN + "burn(0.8)\nkept = []\nwhile True: kept.append(bytearray(1 << 20))"
+            for more in "", ",source=agent":
+                with self.subTest(more):
+                    name = "out%s.db" % len(more)
+                    done = subprocess.run(["sh", "-c", 'echo $$ > "$1" && shift && exec "$@"', "sh", *joins, self.interpreter, "-c", code],
+                                          env=self.environment(PROBING="1", PROBING_RECORD=name + more), cwd=self.folder, text=True,
+                                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+                    self.assertEqual(-9, done.returncode, done.stderr)
+                    self.await_recorder(done.stderr)
+                    recording = self.assertRecorded(name)
+                    self.assertEqual("agent" if more else self.source, recording.run["stack_source"])
+
+    def test_killed_with_its_recorder(self):
+        """As where a whole container is ended: the file opens, and has what was written."""
+        for more in "", ",source=agent":
+            with self.subTest(more), self.program([self.interpreter, "-c", BURN + "print('ready {}', flush=True); burn(100)"], PROBING="1",
+                                                  PROBING_RECORD="out%d.db%s" % (len(more), more)) as process:
+                path = self.path("out%d.db" % len(more))
+                t.wait_for_samples(path)
+                recorder, = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and is_recorder(pid, path)]
+                for pid in recorder, process.pid:
+                    os.kill(pid, signal.SIGKILL)
+                t.wait_until(lambda: not os.path.exists("/proc/%d" % recorder), 30, "the end of the recorder")
+                recording = t.Recording(path)
+                self.assertEqual("ok", recording.integrity)
+                self.assertIn("burn", recording.all_names())
+                done = subprocess.run([t.BINARY, "flamegraph", "--format", "folded", path, "-o", "-"], stdout=subprocess.PIPE, text=True)
+                self.assertEqual(0, done.returncode)
+                self.assertIn("burn", done.stdout)
+
     def test_first_process_of_a_container(self):
         """It takes all others with it when it ends, so it ends the recorder itself."""
         refusal = t.namespaces_refusal()
@@ -225,6 +271,8 @@ __import__("sys").stdout.flush()
 
 
 class Container(AlwaysOnCase, ContainerCase):
+    """The stricter filter: test_agent_source has the other one."""
+    filter_name = "--strict"
     light = True
     source = "agent"
 
@@ -239,7 +287,7 @@ class Container(AlwaysOnCase, ContainerCase):
     def test_container_as_it_is(self):
         if os.geteuid() != 0:
             self.skipTest("needs root, for namespaces")
-        run_in_container(self, self.folder, self.user["user"], self.filter[0], self.binary, t.DEBIAN_PYTHON, self.environment())
+        run_in_container(self, self.folder, self.user["user"], self.filter, self.binary, t.DEBIAN_PYTHON, self.environment())
 
 
 class Background(t.Case):

@@ -54,10 +54,10 @@ def recorded(folder):
     at = lambda name: os.path.join(folder, name)
     with fixture("demo.py") as target:
         for name in ("one.db", "two.db"):
-            t.record(target.pid, 0.7, 299, at(name))
+            t.record_cpu(target, 0.7, 299, at(name))
         pid = target.pid
     with fixture("threads.py") as target:
-        t.record(target.pid, 0.7, 299, at("three.db"))
+        t.record_cpu(target, 0.7, 299, at("three.db"))
         return folder, pid, target.pid
 
 
@@ -73,7 +73,7 @@ class Info(Archive):
     def test_text(self):
         text = probing("info", "one.db", check=t.OK).stdout
         for pattern in (r"^one\.db\n", r"command +.*demo\.py", r"process +%d\n" % self.pid,
-                        r"ended +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC, after \d\.\d s", r"mode +cpu, 299 Hz of cpu-clock, stack source",
+                        r"ended +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC, after \d+\.\d s", r"mode +cpu, 299 Hz of cpu-clock, stack source",
                         r"samples +[\d,]+ there, \d+ lost", r"size +\d+ [KM]B", r"version \d+ of the tables"):
             self.assertRegex(text, pattern)
 
@@ -86,7 +86,7 @@ class Info(Archive):
         count, = ask("one.db", "SELECT count(*) AS n, max(timestamp) AS last FROM sample")
         self.assertEqual(count["n"], about["samples"])
         self.assertAlmostEqual(count["last"], about["last_sample"], places=4)
-        self.assertEqual({"sound": True, "sealed": True, "n_wrong": 0, "wrong": []}, about["check"])
+        self.assertEqual({"sound": True, "verified": True, "n_wrong": 0, "wrong": []}, about["check"])
         if about["bytes"] is not None:
             self.assertEqual(os.path.getsize("one.db"), about["file_bytes"])
             self.assertGreater(about["bytes"]["samples"], 0)
@@ -202,7 +202,7 @@ class Compact(Archive):
         self.assertEqual(before, samples("one.db"))
         self.assertEqual(mode, os.stat("one.db").st_mode & 0o777)
         about = info("one.db", "--check")
-        self.assertTrue(about["check"]["sealed"])
+        self.assertTrue(about["check"]["verified"])
         self.assertEqual(0, about["bytes"]["free"] if about["bytes"] else 0)
         probing("symbolize", "-q", "one.db", check=t.OK)
 
@@ -273,7 +273,7 @@ class Merge(Archive):
         one, two = samples("one.db"), samples("two.db")
         probing("merge", "two.db", "one.db", "-o", "both.db", check=t.OK)
         about = info("both.db", "--check")
-        self.assertTrue(about["check"]["sealed"])
+        self.assertTrue(about["check"]["verified"])
         self.assertEqual(2, len(about["runs"]))
         self.assertEqual(1, about["processes"])
         self.assertEqual(sorted(one + two), sorted(samples("both.db")))

@@ -92,14 +92,7 @@ class AttachCase(InjectCase):
         return conversation(self.interpreter.place.prefix + [self.interpreter.path])
 
     def run_line(self, target, line):
-        target.process.stdin.write(line + "\n")
-        target.process.stdin.flush()
-        printed = []
-        while True:
-            line = target.process.stdout.readline()
-            if line in ("done\n", ""):
-                return "".join(printed)
-            printed.append(line)
+        return p.run_in(target.process, line)
 
     def attach(self, target, text, check=p.OK):
         with tempfile.TemporaryDirectory() as folder:
@@ -174,6 +167,9 @@ class Attach(AttachCase):
 
     def test_variables_are_watched(self):
         with self.start() as target:
+            if not p.has_gil(self.interpreter):
+                self.check_variables_without_a_gil(target)
+                return
             self.attach(target, """
                 variables: [loss@train, label@train, big@train, threshold@__main__]
                 interval: 0.01
@@ -183,7 +179,7 @@ class Attach(AttachCase):
             def values(name):
                 return [row["value"] for row in self.ask(
                     target, "SELECT value FROM python.variables WHERE name = '%s' ORDER BY timestamp" % name)]
-            p.wait_until(lambda: values("loss") == [0.5], 20, "the first value")
+            p.wait_until(lambda: [values("loss"), values("threshold")] == [[0.5], [5]], 20, "the first values")
             self.run_line(target, "event.set(); threshold = 6")
             p.wait_until(lambda: values("loss") == [0.5, 7], 20, "the second value")
             self.assertEqual([repr("a\tb")], values("label"))
@@ -194,6 +190,17 @@ class Attach(AttachCase):
             if self.interpreter.version not in ("3.6", "3.7"):
                 self.assertNotEqual(None, row["tid"])
             self.run_line(target, "event.set(); t.join()")
+
+    def check_variables_without_a_gil(self, target):
+        self.assertIn("without a GIL the variables of a running function cannot be read safely: watch a module's",
+                      self.attach(target, "variables: [loss@train]", check=p.FAILED).stderr)
+        self.attach(target, "variables: [threshold@__main__]\ninterval: 0.01")
+
+        def has_values(*wanted):
+            return self.ask(target, "SELECT value FROM python.variables ORDER BY timestamp") == [{"value": value} for value in wanted]
+        p.wait_until(lambda: has_values(5), 20, "the first value")
+        self.run_line(target, "threshold = 6")
+        p.wait_until(lambda: has_values(5, 6), 20, "the second value")
 
     def test_detach_waits_for_the_gil(self):
         with self.start() as target:
@@ -256,7 +263,8 @@ class Attach(AttachCase):
             self.assertEqual({"plain": 4, "nap": 0}, {name: row["calls"] for name, row in self.times(target).items()})
             p.wait_until(lambda: self.ask(target, "SELECT max(value) AS most FROM python.variables") == [{"most": 8}], 20,
                          "the variable's last value")
-            self.attach(target, "functions: [plain]\nvariables: [a@plain]")  # the function's own variables still, not ours
+            # The function's own variables still, not ours.
+            self.attach(target, "functions: [plain]\nvariables: [%s]" % ("a@plain" if p.has_gil(self.interpreter) else "threshold@__main__"))
             self.run_line(target, "plain(1)")
             self.assertEqual({"plain": 1}, {name: row["calls"] for name, row in self.times(target).items()})
             p.probing("detach", target.pid, check=p.OK)

@@ -65,10 +65,29 @@ def states(pid):
     return found
 
 
-def await_threads(started, names):
-    """Until the last threads have their names, and have gone on from there to what they are for."""
-    t.wait_until(lambda: names <= {task(started.pid, tid, "comm").strip() for tid in states(started.pid)})
-    time.sleep(0.3)
+def rests(pid):
+    """Whether all threads sleep at one moment: none ran between two looks at them."""
+    def look():
+        found = {}
+        for tid in states(pid):
+            with contextlib.suppress(OSError):
+                found[tid] = re.findall(r"(?m)^(?:State|(?:non)?voluntary_ctxt_switches):\s*(\w+)", task(pid, tid, "status"))
+        return found
+    before = look()
+    return {found[0] for found in before.values()} == {"S"} and before == look()
+
+
+def await_rest(pid):
+    """Threads that go on after a look run for a moment, before they wait again."""
+    t.wait_until(lambda: rests(pid), 40, "waits of all threads")
+
+
+def await_functions(pid, wanted):
+    """Until each thread that is named is in its function: it has its name on the way there. Nobody who waits there goes on by itself."""
+    def are_there():
+        found = {thread.name: functions(thread) for thread in Backtrace(pid).threads}
+        return all(function in found.get(name, ()) for name, function in wanted.items())
+    t.wait_until(are_there, 40, "threads in %s" % ", ".join(sorted(set(wanted.values()))))
 
 
 class Case(t.Case):
@@ -89,11 +108,16 @@ class Blocked(Case):
         t.need_interpreter(cls.interpreter)
         with t.fixture("blocked.py", python=cls.interpreter.path, place=cls.interpreter.place) as started:
             cls.truth = started.truth
-            # The second look meets calls that the first one has interrupted.
-            cls.looks = [Backtrace(started.pid), Backtrace(started.pid)]
             cls.pid = started.pid
-            cls.one = Backtrace(started.pid, cls.looks[0].named("relocking").tid)
-            cls.memory = Backtrace(started.pid, "--no-stop")
+
+            def look(*arguments):
+                await_rest(started.pid)
+                return Backtrace(started.pid, *arguments)
+            # The second look meets calls that the first one has interrupted.
+            cls.looks = [look(), look()]
+            cls.one = look(cls.looks[0].named("relocking").tid)
+            cls.memory = look("--no-stop")
+            await_rest(started.pid)
             cls.text = t.probing("backtrace", started.pid, check=t.OK).stdout
 
     def waits(self, name):
@@ -164,9 +188,9 @@ class BlockedElsewhere(Case):
                 "mutex = ctypes.create_string_buffer(64)\n"
                 "libc.pthread_mutex_lock(mutex)\n"
                 "threading.Thread(target=libc.pthread_mutex_lock, args=(mutex,), daemon=True).start()\n"
-                "time.sleep(0.3)\n"
                 "print('ready {}', flush=True)\ntime.sleep(1000)")
         with t.target([t.DEBIAN_PYTHON, "-c", code]) as started:
+            await_rest(started.pid)
             look = Backtrace(started.pid)
             wait = [thread.wait for thread in look.threads if thread.tid != started.pid][0]
             self.assertEqual(("mutex", started.pid), (wait["lock"], wait["holder"]))
@@ -177,7 +201,7 @@ class BlockedElsewhere(Case):
                 look = Backtrace(started.pid)
                 return [thread.wait for thread in look.threads if thread.waits_for_gil and thread.wait]
             found = []
-            t.wait_until(lambda: found.extend(wait for wait in waits() if wait["holder"]) or found, what="a holder of the GIL")
+            t.wait_until(lambda: found.extend(wait for wait in waits() if wait["holder"]) or found, 40, "a holder of the GIL")
             self.assertEqual("GIL", found[0]["lock"])
 
 
@@ -191,13 +215,18 @@ class Parked(Case):
         t.need_interpreter(cls.interpreter)
         with t.fixture("parked.py", python=cls.interpreter.path, place=cls.interpreter.place) as started:
             cls.pid, cls.truth = started.pid, started.truth
-            cls.whole = Backtrace(cls.pid)
-            cls.with_interpreter = Backtrace(cls.pid, "--interpreter-frames")
-            cls.running = Backtrace(cls.pid, "--no-stop")
+
+            def look(*arguments):
+                await_rest(cls.pid)
+                return Backtrace(cls.pid, *arguments)
+            cls.whole = look()
+            cls.with_interpreter = look("--interpreter-frames")
+            cls.running = look("--no-stop")
             cls.tid = cls.whole.named("sorting").tid
-            cls.one = Backtrace(cls.pid, cls.tid, "--no-native")
+            cls.one = look(cls.tid, "--no-native")
+            await_rest(cls.pid)
             cls.text = t.probing("backtrace", cls.pid, check=t.OK).stdout
-            cls.after = states(cls.pid)
+            await_rest(cls.pid)
 
     def test_process(self):
         self.assertEqual(self.pid, self.whole.all["pid"])
@@ -206,7 +235,6 @@ class Parked(Case):
         self.assertEqual("", self.whole.message)
         self.assertEqual(len(self.truth["threads"]) + 1, len(self.whole.threads))
         self.assertEqual(self.pid, self.whole.threads[0].tid)
-        self.assertEqual({"S"}, set(self.after.values()))
 
     def test_python_frames_and_lines(self):
         for name, frames in self.truth["threads"].items():
@@ -265,7 +293,8 @@ class Parked(Case):
 
     def test_text(self):
         head, *threads = self.text.split("\n\n")
-        self.assertRegex(head, r"^Process %d, Python %s\S+: .*parked\.py" % (self.pid, re.escape(self.interpreter.version)))
+        build = "" if t.has_gil(self.interpreter) else r" \(free-threaded\)"
+        self.assertRegex(head, r"^Process %d, Python %s[^\s:]+%s: .*parked\.py" % (self.pid, re.escape(self.interpreter.version), build))
         self.assertEqual(len(self.whole.threads), len(threads))
         block = next(block for block in threads if block.startswith('Thread %d "sorting", idle' % self.tid))
         self.assertRegex(block, r'^Thread \d+ "sorting", idle( in \w[\w.]*)?\n')
@@ -290,7 +319,8 @@ class Busy(Case):
         seen, gil = t.collections.Counter(), t.collections.Counter()
         with t.fixture("threads.py", "--busy", 3, "--idle", 2, python=self.interpreter.path,
                        place=self.interpreter.place) as started:
-            await_threads(started, {"busy-2", "idle-1"})
+            await_functions(started.pid, dict(started.truth["threads"], **{"idle-0": "wait_for", "idle-1": "wait_for"}))
+            await_idle(started.pid, 2)
             for _ in range(20):
                 taken = Backtrace(started.pid)
                 for name, function in started.truth["threads"].items():
@@ -302,12 +332,16 @@ class Busy(Case):
                     idle = taken.named("idle-%d" % i)
                     self.assertIn("wait_for", functions(idle))
                     self.assertEqual((False, False, True), (idle.holds_gil, idle.waits_for_gil, idle.idle))
-            t.wait_until(lambda: '", waits for the GIL\n' in t.probing("backtrace", started.pid, check=t.OK).stdout,
-                         20, "a thread that is said to wait for the GIL")
-        # Of three threads that compute, one runs and two wait; each is looked at in a moment of its own.
-        self.assertLessEqual(set(gil), {(True, False), (False, True), (False, False)})
-        self.assertGreater(gil[True, False], 0, "of 60 looks at threads that compute, one must meet the GIL's holder")
-        self.assertGreater(gil[False, True], 0, "and one must meet somebody who waits for it")
+            if t.has_gil(self.interpreter):
+                t.wait_until(lambda: '", waits for the GIL\n' in t.probing("backtrace", started.pid, check=t.OK).stdout,
+                             20, "backtrace to show a thread that waits for the GIL")
+        if t.has_gil(self.interpreter):
+            # Of three threads that compute, one runs and two wait; each is looked at in a moment of its own.
+            self.assertLessEqual(set(gil), {(True, False), (False, True), (False, False)})
+            self.assertGreater(gil[True, False], 0, "of 60 looks at threads that compute, one must meet the GIL's holder")
+            self.assertGreater(gil[False, True], 0, "and one must meet somebody who waits for it")
+        else:
+            self.assertEqual({(False, False)}, set(gil))
         # An evaluation that is being entered or left is not linked yet, or no more.
         self.assertNearlyAll(seen["exact"], sum(seen.values()), "exact; %s" % seen)
 
@@ -321,6 +355,8 @@ class Hanging(Case):
         t.need_interpreter(self.interpreter)
         with t.fixture("parked.py", "--hang", python=self.interpreter.path,
                        place=self.interpreter.place) as started:
+            t.wait_until(lambda: "D" in states(started.pid).values(), 40, "the thread in vfork")
+            await_function(started.pid, "native_burn")
             taken = Backtrace(started.pid)
             text = t.probing("backtrace", started.pid, check=t.OK).stdout
             after = states(started.pid)
@@ -366,7 +402,8 @@ class ManyThreads(Case):
 
     def test_a_hundred(self):
         with t.fixture("threads.py", "--busy", 1, "--idle", 98) as started:
-            await_threads(started, {"busy-0"})
+            await_functions(started.pid, dict({"idle-%d" % i: "wait_for" for i in range(98)}, **{"busy-0": "burn_red"}))
+            await_idle(started.pid, 98)
             taken = Backtrace(started.pid)
         self.assertEqual(100, len(taken.threads))
         self.assertEqual({"idle-%d" % i for i in range(98)} | {"busy-0"},
@@ -390,10 +427,11 @@ class ManyThreads(Case):
             for thread in taken.threads:
                 self.assertIn("park", functions(thread))
             self.assertEqual("", taken.message)
-            self.assertEqual({"S"}, set(states(started.pid).values()))
+            t.wait_until(lambda: {"S"} == set(states(started.pid).values()), what="waits of all threads")
 
     def test_a_terminal_shows_how_far_it_is(self):
-        with t.fixture("many_threads", self.N_THREADS) as started, \
+        """Each tenth of a second, in which a fast machine reads a thousand threads or two."""
+        with t.fixture("many_threads", max(self.N_THREADS, 8000)) as started, \
                 Terminal(["sh", "-c", "exec \"$@\" >stacks", "sh", t.BINARY, "backtrace", str(started.pid)]) as terminal:
             self.assertEqual(t.OK, terminal.wait(60))
             n_threads = started.truth["threads"]
@@ -408,10 +446,17 @@ class ManyThreads(Case):
 
     def test_threads_that_come_and_go(self):
         with t.fixture("threads.py", "--busy", 1, "--churn") as started:
-            await_threads(started, {"busy-0"})
+            await_functions(started.pid, {"busy-0": "burn_red"})
             for _ in range(20):
                 taken = Backtrace(started.pid)
                 self.assertIn("burn_red", functions(taken.named("busy-0")))
+
+
+def await_idle(pid, n):
+    """Until so many threads of that name wait, and not for the GIL."""
+    def n_idle():
+        return sum(thread.idle and thread.verdict == "exact" for thread in Backtrace(pid).threads if thread.name.startswith("idle-"))
+    t.wait_until(lambda: n_idle() == n, 40, "idle threads")
 
 
 def await_function(pid, name, least=1):
@@ -422,7 +467,7 @@ def await_function(pid, name, least=1):
         found[:] = [thread for thread in Backtrace(pid).threads
                     if sum(t.same_name(each, name) for each in functions(thread)) >= least]
         return bool(found)
-    t.wait_until(is_there, 20, "a thread in " + name)
+    t.wait_until(is_there, 40, "a thread in " + name)
     return found[0]
 
 
@@ -488,6 +533,7 @@ class Nobody(Case):
                    "ctypes.CDLL(None).pthread_exit(None)\n")
         with t.target([t.DEBIAN_PYTHON, "-c", program]) as started:
             t.wait_until(lambda: states(started.pid)[started.pid] == "Z")
+            await_function(started.pid, "stay")
             main, other = Backtrace(started.pid).threads
         self.assertEqual(("Z", "it has ended", []), (main.state, main.not_stopped, main.frames))
         self.assertIn("stay", functions(other))
@@ -523,17 +569,21 @@ class Subprocesses(Case):
 
     PROGRAM = """
 import json, os, subprocess, time
-def grandchild(): time.sleep(60)
+hears, told = os.pipe()
+def grandchild():
+    os.write(told, b"2")
+    time.sleep(60)
 def child():
     if os.fork() == 0:
         return grandchild()
+    os.write(told, b"1")
     time.sleep(60)
 def parent(secret="of the parent"):
     if os.fork() == 0:
         return child()
     other = subprocess.Popen(["sleep", "60"])
     ended = subprocess.Popen(["true"])
-    time.sleep(0.3)
+    os.read(hears, 1), os.read(hears, 1)
     print("ready", json.dumps({"other": other.pid, "ended": ended.pid}), flush=True)
     time.sleep(60)
 parent()
@@ -543,11 +593,19 @@ parent()
     def family(self):
         # A session of its own: its members end with it, whatever happens here.
         with t.target([t.DEBIAN_PYTHON, "-c", self.PROGRAM], start_new_session=True) as started:
-            t.wait_until(lambda: states(started.truth["ended"]) == {started.truth["ended"]: "Z"})
             try:
+                t.wait_until(lambda: states(started.truth["ended"]) == {started.truth["ended"]: "Z"})
+                self.await_rest_of_all(started)
                 yield started
             finally:
                 os.killpg(started.pid, signal.SIGKILL)
+
+    @staticmethod
+    def await_rest_of_all(started):
+        children = t.children_of(started.pid)
+        for pid in [started.pid] + children + [pid for child in children for pid in t.children_of(child)]:
+            if pid != started.truth["ended"]:
+                await_rest(pid)
 
     def take(self, pid, *arguments):
         """By process id."""
@@ -561,9 +619,11 @@ parent()
     def test_everybody_is_there(self):
         with self.family() as started:
             shown = self.take(started.pid)
+            self.await_rest_of_all(started)
             running = self.take(started.pid, "--no-stop", "--async", "--locals")
             text = t.probing("backtrace", "--subprocesses", started.pid, check=t.OK).stdout
-            after = [set(states(pid).values()) for pid in shown]
+            t.wait_until(lambda: sorted((set(states(pid).values()) for pid in shown), key=sorted) == [{"S"}] * 4 + [{"Z"}],
+                         what="waits of all threads")
         self.assertEqual(list(shown), list(running))
         self.assertEqual(5, len(shown))
         self.assertEqual((started.pid, None), (list(shown)[0], shown[started.pid]["parent"]))
@@ -587,7 +647,6 @@ parent()
         self.assertIn("no Python", running[other]["problem"])
         self.assertRegex(shown[ended]["problem"], "has ended.*zombie")
         self.assertEqual([], shown[ended]["threads"])
-        self.assertEqual([{"S"}] * 4 + [{"Z"}], sorted(after, key=sorted))
 
         headings = [block.splitlines()[0] for block in text.split("\n\n") if block.startswith("Process ")]
         self.assertEqual(list(shown), [int(heading.split()[1].rstrip(",:")) for heading in headings])
@@ -598,6 +657,7 @@ parent()
     def test_one_that_waits_in_vfork_and_its_child(self):
         """The parent cannot be stopped, and the two share their memory."""
         with t.fixture("parked.py", "--hang") as started:
+            t.wait_until(lambda: "D" in states(started.pid).values(), 40, "the thread in vfork")
             shown = self.take(started.pid)
             self.assertEqual(2, len(shown))
             parent, child = shown.values()
@@ -617,7 +677,7 @@ parent()
             shown = self.take(started.pid)
             self.assertEqual([["T"]] * 3, [[thread["state"] for thread in shown[pid]["threads"]] for pid in others])
             t.wait_until(lambda: all(set(states(pid).values()) == {"T"} for pid in others))
-            self.assertEqual({"S"}, set(states(started.pid).values()))
+            t.wait_until(lambda: {"S"} == set(states(started.pid).values()), what="waits of all threads")
 
     def test_one_alone(self):
         with t.fixture("native_only", "threads") as started:
@@ -640,6 +700,73 @@ parent()
             t.probing("backtrace", *arguments, check=t.USAGE)
 
 
+# At each line of its stdin it maps other files, in place of those before; "exec" makes it another program.
+MAPS = """
+import ctypes, os, sys
+libc, held = ctypes.CDLL(None), []
+libc.mmap.restype = ctypes.c_void_p
+def asked():
+    return sys.stdin.readline()
+while asked() == "map\\n":
+    while held:
+        libc.munmap(ctypes.c_void_p(held.pop()), 4096)
+    for _ in range(4000):
+        file = os.memfd_create("x")
+        held.append(libc.mmap(None, ctypes.c_size_t(4096), 1, 1, file, 0))
+        os.close(file)
+    print("mapped", flush=True)
+os.execv(sys.executable, [sys.executable, "-c", "def another():\\n  print('execed', flush=True)\\n  input()\\nanother()"])
+"""
+
+
+class Requests(Case):
+    """A verb that stays, as serve has it for a page."""
+    NIGHTLY_FOR_USERS = True  # rights are those of any backtrace
+
+    @staticmethod
+    def ask(verb, line):
+        verb.stdin.write(line + b"\n")
+        verb.stdin.flush()
+        word, _, rest = verb.stdout.readline().decode().strip().partition(" ")
+        if word == "bad":
+            return rest
+        return json.loads(verb.stdout.read(int(rest.split()[0])))
+
+    def test_it_keeps_up_with_the_process_and_does_not_grow(self):
+        with contextlib.ExitStack() as stack:
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+            target = stack.enter_context(subprocess.Popen([t.DEBIAN_PYTHON, "-c", MAPS], **pipes))
+            stack.callback(target.kill)
+            verb = stack.enter_context(subprocess.Popen([t.BINARY, "backtrace", "--requests", str(target.pid)], **pipes))
+            stack.callback(verb.kill)
+
+            def tell(word, answer):
+                target.stdin.write(word + b"\n")
+                target.stdin.flush()
+                self.assertEqual(answer, target.stdout.readline().strip())
+
+            def size_kb():
+                with open("/proc/%d/status" % verb.pid) as status:
+                    return int(re.search(r"VmRSS:\s+(\d+)", status.read()).group(1))
+
+            def names(line):
+                return [frame["function"] for frame in self.ask(verb, line)["threads"][0]["frames"]]
+
+            self.assertEqual("64 a request is too long", self.ask(verb, b"9" * 1000))  # one answer
+            self.assertEqual("64 a request is a TID, or empty", self.ask(verb, b"x"))
+            sizes = []
+            for _ in range(15):  # 10,000 files are seen after 3
+                tell(b"map", b"mapped")
+                self.assertEqual(target.pid, self.ask(verb, b"")["pid"])
+                sizes.append(size_kb())
+            self.assertLess(sizes[-1] - sizes[3], 4000, sizes)
+            t.wait_until(lambda: "asked" in names(b""), 60, "the program waits for a line")
+            tell(b"exec", b"execed")
+            t.wait_until(lambda: "another" in names(str(target.pid).encode()), 60, "the other program")
+            verb.stdin.close()
+            self.assertEqual(0, verb.wait(60))
+
+
 class Users(Case):
     """Whom one may look at."""
 
@@ -654,6 +781,7 @@ class Users(Case):
 
     def test_own_process(self):
         with t.target(self.as_ordinary_user(t.DEBIAN_PYTHON, "-c", "import time; print('ready {}', flush=True); time.sleep(60)")) as started:
+            await_rest(started.pid)
             done = subprocess.run(self.as_ordinary_user(None, "backtrace", "--json", str(started.pid)),
                                   capture_output=True, text=True)
         if done.returncode == t.NOT_PERMITTED:
@@ -707,6 +835,7 @@ class Unharmed(Case):
         path = os.path.join(os.getcwd(), "numbers")
         with t.fixture("counting.py", path) as started:
             self.path = path
+            t.wait_until(lambda: all(self.numbers()), 40, "all threads to count")
             yield started
 
     def numbers(self):
@@ -727,6 +856,12 @@ class Unharmed(Case):
         looking.kill()
         return looking.wait() == -signal.SIGKILL
 
+    @staticmethod
+    def seconds_of_a_look(started):
+        began = time.monotonic()
+        Backtrace(started.pid, "--no-native")
+        return time.monotonic() - began
+
     @t.statistical("a quarter of the random moments must lie within a look", 0.0002)
     def test_probing_may_be_killed_at_any_moment(self):
         """Half of them while threads are being stopped, and not when names are looked for later."""
@@ -734,10 +869,9 @@ class Unharmed(Case):
         n_killed = n_in_time = 0
         while n_killed < N_KILLED:
             with self.counting() as started:
+                whole = min(self.seconds_of_a_look(started) for _ in range(3))  # nobody else took the processor in one of them
                 began = time.monotonic()
-                Backtrace(started.pid, "--no-native")
-                whole = time.monotonic() - began
-                for _ in range(min(60, N_KILLED - n_killed)):
+                while n_killed < N_KILLED and time.monotonic() < began + t.LONGEST_TARGET_S / 3:
                     n_in_time += self.kill_at_random(started, whole, "--no-native") if n_killed % 2 else \
                         self.kill_at_random(started, 5 * whole)
                     n_killed += 1

@@ -6,6 +6,7 @@ must be exact, and of those none may contradict the truth.
 """
 import collections
 import contextlib
+import glob
 import os
 import re
 import resource
@@ -16,6 +17,7 @@ import time
 import unittest
 import unittest.mock
 
+import by_work
 import probing_test as t
 import truth_judge
 from probing_test import probing
@@ -24,6 +26,7 @@ from test_stacks import Stacks
 from test_truth import Truth
 
 SOME_VERSIONS = ("2_7", "3_8", "3_11", "3_12", "3_13", "own_pids", "sid_3_15")
+MAX_STEPS = 8000  # of the verifier: Linux 6.18 takes 5,352
 MOSTLY = 0.7  # be exact; on a loaded machine and in a short recording, too
 
 
@@ -190,7 +193,7 @@ class Followed(t.Case):
     def setUpClass(cls):
         t.need_bpf()
         with t.scratch():
-            command = t.fixture_command("forks.py", "--seconds", 2)
+            command = t.fixture_command("forks.py", "--seconds", 4)
             probing("record", "--source", "bpf", "-F", 1999, "-o", "out.db", "--", *command, check=t.OK)
             cls.recording = t.Recording("out.db")
 
@@ -209,8 +212,8 @@ class Threads(t.Case):
     @classmethod
     def setUpClass(cls):
         t.need_bpf()
-        cls.recording, cls.truth = t.record_fixture("threads.py", "--busy", "1", "--idle", "20", "--churn",
-                                                    hz=1999, source="bpf")
+        cls.recording, cls.truth = by_work.record_fixture("threads.py", "--busy", "1", "--idle", "20", "--churn",
+                                                          hz=1999, source="bpf")
 
     @t.statistical("bounds a share of few samples, in threads that live for milliseconds", 0.001)
     def test_each_is_found_at_once(self):
@@ -228,23 +231,28 @@ def waits_of(pid):
         return next(int(line.split()[1]) for line in status if line.startswith("voluntary_ctxt_switches"))
 
 
+def newest_sample(path):
+    with contextlib.closing(t.connect(path)) as db:
+        return db.execute("SELECT max(timestamp) FROM sample").fetchone()[0]
+
+
 class SeldomWoken(t.Case):
     """The sampled thread pays for each time the recorder is woken: it is not for stacks that are captured whole."""
 
     @t.statistical("bounds wake-ups by the number of samples", 0.0002)
     def test_fewer_times_than_samples(self):
         t.need_bpf()
-        with t.scratch(), t.fixture("threads.py", "--busy", "1") as started:
-            process = subprocess.Popen([t.BINARY, "record", "--source", "bpf", "--pid", str(started.pid), "-d", "4",
-                                        "-F", "999", "-q", "-o", "out.db"])
-            time.sleep(1)
-            before = waits_of(process.pid)
-            time.sleep(2)
-            waits = waits_of(process.pid) - before
-            self.assertEqual(0, process.wait())
-            samples = len(t.Recording("out.db").samples)
+        with t.scratch(), t.fixture("threads.py", "--busy", "1") as started, \
+                t.recorder("--source", "bpf", "--pid", started.pid, "-F", "999", "-q", "-o", "out.db") as process:
+            t.wait_for_samples("out.db")
+            before, since = waits_of(process.pid), time.time()
+            t.wait_for_cpu(1.5, started.pid)
+            waits, elapsed = waits_of(process.pid) - before, time.time() - since
+            self.assertEqual(t.OK, t.stop_politely(process)[0])
+            samples = sum(since < sample.timestamp < since + elapsed for sample in t.Recording("out.db").samples)
         self.assertGreater(samples, 100, "too few to judge")
-        self.assertLess(waits, samples / 4)
+        # Besides, some ten times a second, whatever the thread does.
+        self.assertLess(waits, samples / 4, "in %.1f s" % elapsed)
 
 
 class AlwaysOn(t.Case):
@@ -295,10 +303,8 @@ class AlwaysOn(t.Case):
                     self.assertEqual("ok flush", commands.ask(ask))
                 else:
                     process.send_signal(signal.SIGUSR1)
-                    time.sleep(0.5)
-                with contextlib.closing(t.connect("out.db")) as db:
-                    newest, = db.execute("SELECT max(timestamp) FROM sample").fetchone()
-                self.assertGreater(newest, since)
+                    t.wait_until(lambda: newest_sample("out.db") > since, 1.5, "what the signal asks for, before the next look")
+                self.assertGreater(newest_sample("out.db"), since)
             commands.close()
             self.assertEqual(t.OK, t.stop_politely(process)[0])
 
@@ -327,9 +333,9 @@ class Crowd(t.Case):
         t.need_bpf()
         limit = 64 + 6 * os.cpu_count()
         with t.scratch(), t.fixture("threads.py", "--busy", "2", "--idle", "150") as started:
-            probing("record", "--source", "bpf", "--pid", started.pid, "-d", 1, "-F", 999, "-o", "out.db", check=t.OK,
-                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)))
-            cls.recording, cls.pid = t.Recording("out.db"), started.pid
+            cls.recording, cls.pid = by_work.record(
+                started, 1, 999, "out.db", "--source", "bpf",
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))), started.pid
 
     def test_nothing_foreign(self):
         self.assertEqual({self.pid}, {process["pid"] for process in self.recording.processes})
@@ -348,12 +354,12 @@ class Refused(t.Case):
     def check(self, missing, *prefix):
         with t.scratch():
             done = subprocess.run(list(prefix) + [t.BINARY, "record", "--source", "bpf", "-o", "out.db", "--", "true"],
-                                  text=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=20)
+                                  text=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
             self.assertEqual((t.NOT_PERMITTED, 1), (done.returncode, done.stderr.count("\n")), done.stderr)
             self.assertRegex(done.stderr, "^probing: --source bpf needs (%s)" % missing)
             self.assertFalse(os.path.exists("out.db"))
             done = subprocess.run(list(prefix) + [t.BINARY, "record", "-o", "out.db", "--", "true"], text=True,
-                                  capture_output=True, stdin=subprocess.DEVNULL, timeout=20)
+                                  capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
             self.assertEqual(t.OK, done.returncode, done.stderr)
             self.assertRegex(done.stderr.splitlines()[0], r"^stack source: wakeup \(.*; bpf needs (%s)" % missing)
             self.assertEqual("wakeup", t.Recording("out.db").run["stack_source"])
@@ -378,6 +384,34 @@ class Refused(t.Case):
         if refusal:
             self.skipTest(refusal)
         self.check("the initial PID namespace", *t.UNSHARE, "--mount-proc")
+
+
+def verified_steps(pid):
+    """Instructions that the kernel checked, of each BPF program of a process. Source: bpf_prog_show_fdinfo(), Linux 5.16."""
+    steps = []
+    for path in glob.glob("/proc/%d/fdinfo/*" % pid):
+        with open(path) as info:
+            fields = dict(line.split(":\t") for line in info if ":\t" in line)
+        if "prog_type" in fields:
+            steps.append(int(fields.get("verified_insns", 0)))
+    return steps
+
+
+class Verified(t.Case):
+    """The kernel checks each way through the programs before a recording begins, which takes most of its start."""
+
+    def test_few_steps(self):
+        t.need_root()
+        t.need_bpf()
+        with t.scratch(), t.fixture("demo.py") as target, \
+                t.recorder("--source", "bpf", "--pid", target.pid, "-o", "out.db") as process:
+            while "Ctrl-C ends it" not in (line := process.stderr.readline()):
+                self.assertTrue(line, "the recorder ended")
+            steps = verified_steps(process.pid)
+            self.assertEqual(t.OK, t.stop_politely(process)[0])
+        if steps == [0] * len(steps):
+            self.skipTest("this kernel does not count what it verifies")
+        self.assertLess(max(steps), MAX_STEPS)
 
 
 class Said(t.Case):

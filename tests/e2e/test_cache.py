@@ -7,8 +7,6 @@ import stat
 import probing_test as t
 from probing_test import fixture, probing, recorder
 
-WAIT_S = 20
-
 
 def environment(**more):
     """With a cache of the test's own, in the current folder."""
@@ -24,6 +22,11 @@ def frames(text):
     return [line for line in text.splitlines() if line.startswith("  ")]
 
 
+def state_in(path):
+    with open(path) as stat:
+        return stat.read().rpartition(")")[2].split()[0]
+
+
 class Looks(t.Case):
     def setUp(self):
         """Nothing is sampled here: the right to perf_event_open does not matter."""
@@ -32,6 +35,9 @@ class Looks(t.Case):
         self.addCleanup(folder.__exit__, None, None, None)
 
     def look(self, pid, *options, **more):
+        """Once all threads stand where they stay; after the look before, they wake up for a moment."""
+        tasks = glob.glob("/proc/%d/task/*/stat" % pid)
+        t.wait_until(lambda: {state_in(path) for path in tasks} == {"S"}, what="all threads to sleep")
         return frames(probing("backtrace", pid, *options, check=t.OK, env=environment(**more)).stdout)
 
     def test_second_look(self):
@@ -101,5 +107,5 @@ class Recorder(t.Case):
             probing("backtrace", target.pid, check=t.OK, env=environment())
             before = {path: os.stat(path).st_mtime_ns for path in cached()}
             with recorder("--pid", target.pid, "-F", 499, "-o", "out.db", env=environment()) as process:
-                t.wait_until(lambda: "/probing/names/" in self.reader_maps(process.pid), WAIT_S, "the reader to map a cached file")
+                t.wait_until(lambda: "/probing/names/" in self.reader_maps(process.pid), what="the reader to map a cached file")
             self.assertEqual(before, {path: os.stat(path).st_mtime_ns for path in cached()}, "a recorder writes none")

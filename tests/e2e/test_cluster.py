@@ -65,9 +65,9 @@ class Ranks(t.Case):
     def test_the_odd_one_is_first_with_its_line(self):
         lines = self.text("--no-native").splitlines()
         self.assertEqual("Job 4001: 4 of 4 ranks read", lines[0])
-        at = lines.index("2 classes of equal stacks, the odd ones first:")
+        at = lines.index("2 classes of equal stacks, outliers first:")
         self.assertRegex(lines[at + 1], r"^  rank 2  \(pid %d on " % self.processes[AWAY].pid)
-        self.assertIn("load_batch  (ranks.py:%d)" % line_of("time.sleep(60)"), lines[at + 2])
+        self.assertIn("load_batch  (ranks.py:%d)" % line_of("time.sleep(LIFE_S)"), lines[at + 2])
         self.assertRegex(lines[at + 3], "^  ranks 0,1,3: 3 alike")
         self.assertIn("all_reduce  (ranks.py:%d)" % line_of("os.read(PIPE[0], 1)"), lines[at + 4])
         self.assertIn("read for descriptor", lines[at + 4])
@@ -99,7 +99,7 @@ class Ranks(t.Case):
 
     def test_json_is_shown_again(self):
         with t.scratch():
-            backtrace(*self.local, "--json", "-o", "all.json", check=t.OK)
+            backtrace(*self.local, "-o", "all.json", check=t.OK)  # by the name
             shown = backtrace("--from", "all.json", check=t.OK).stdout
             self.assertRegex(shown, r"rank 2  \(pid %d on " % self.processes[AWAY].pid)
             with open("all.json", "a", encoding="utf-8") as file:
@@ -171,7 +171,7 @@ class Rows(t.Case):
 
     def test_the_rank_that_is_elsewhere(self):
         rows, _ = query("SELECT rank, lineno FROM python.backtrace WHERE func = 'load_batch'", *self.local)
-        self.assertEqual([{"rank": AWAY, "lineno": line_of("time.sleep(60)")}], rows)
+        self.assertEqual([{"rank": AWAY, "lineno": line_of("time.sleep(LIFE_S)")}], rows)
 
     def test_an_average_is_one_of_all_rows(self):
         """Ranks have different numbers of rows: an average of averages would be another number."""
@@ -260,6 +260,13 @@ class Together(t.Case):
             self.assertIn("2 of the ranks and hosts failed", failed)
             self.assertRegex(failed, "probing: rank 1 on .*probes.yaml:2:1: ")
 
+    def test_rows_of_a_main_thread_that_computes(self):
+        """It never waits for the interpreter's lock by itself, and another thread loads the agent."""
+        environment = dict(os.environ, RANK="0", WORLD_SIZE="1", MASTER_PORT="4015", PYTHONPATH=os.path.join(t.ROOT, "python"))
+        with t.target([t.DEBIAN_PYTHON, os.path.join(t.FIXTURES, "ranks.py"), "--slow", "0"], env=environment) as process:
+            t.probing("cluster", "attach", "--job", "4015", check=t.OK)
+            t.wait_until(lambda: t.probing("sql", process.pid, "SELECT * FROM python.steps").returncode == t.OK, 30, "its steps")
+
     def test_record(self):
         t.need_perf()
         with job(2, 4007) as processes, t.scratch():
@@ -270,6 +277,17 @@ class Together(t.Case):
 
 
 class Slow(t.Case):
+    def stacks(self):
+        """The paths in which the odd rank differs from the others, by their ends."""
+        report = json.loads(t.probing("cluster", "report", "--job", "4008", "-d", "1s", "--json", "--paths", "9", check=t.OK).stdout)
+        rank = report["jobs"][0]["ranks"][AWAY]
+        self.assertTrue(rank["differs"], report)
+        return {re.search(r"train_slowly > \w+", stack["stack"]).group(): stack for stack in rank["stacks"] if "train_slowly > " in stack["stack"]}
+
+    def test_usage(self):
+        self.assertIn("--diff chooses the rank of a picture", t.probing("cluster", "report", "--diff", "1", check=t.USAGE).stderr)
+        self.assertIn("text, json, svg", t.probing("cluster", "report", "--format", "pdf", check=t.USAGE).stderr)
+
     def test_the_rank_that_computes_while_the_others_wait(self):
         with contextlib.ExitStack() as stack:
             for rank in range(4):
@@ -279,6 +297,20 @@ class Slow(t.Case):
                              PYTHONPATH=os.path.join(t.ROOT, "python"))))
             t.probing("cluster", "attach", "--job", "4008", check=t.OK)  # from here on, steps are rows
             text = t.probing("cluster", "report", "--job", "4008", "-d", "3s", check=t.OK).stdout
+            found = self.stacks()
+            with t.scratch():
+                for name in "diff.svg", "diff.html":
+                    done = t.probing("cluster", "report", "--job", "4008", "-d", "0.3", "--samples", "10", "--diff", str(AWAY), "-o", name)
+                    if "this build of probing cannot write" in done.stderr:
+                        continue
+                    self.assertEqual(t.OK, done.returncode, done.stderr)
+                    with open(name, encoding="utf-8") as file:
+                        picture = file.read()
+                    self.assertIn("rank %d against the others" % AWAY, picture)
+                    self.assertIn("compute", picture)
+        self.assertGreater(found["train_slowly > compute"]["share"], 0.5)
+        self.assertLess(found["train_slowly > compute"]["others"], 0.1)
+        self.assertLess(found["train_slowly > wait_for_others"]["share"], 0.1)
         odd = text.split("rank 2 (pid ")[1].split("\n\n")[0]
         self.assertRegex(odd, r"\n  \d+ % of samples in compute  \(ranks.py\); the median of all is 0 % \(p < 0.0001\)")
         self.assertRegex(text, r"\n\* +2 .*% compute  \(ranks.py\)\n")
@@ -348,6 +380,7 @@ class Recorded(t.Case):
         self.assertIn("[no rank]", t.probing("report", self.path("plain.db"), "--by", "rank", check=t.OK).stdout)
 
 
+AHEAD_S = 1000  # of the wrong clock: faketime's below
 # As ssh: hosts see the ranks of their own job; one has a wrong clock, and one a slow link.
 CLOCK_SSH = """#!/bin/sh
 host=$1 program=$2 verb=$4
@@ -356,12 +389,12 @@ job=--job=$host
 [ $verb = clock ] && job=
 [ $host$verb = 4999clock ] && { while read line; do sleep 0.05; echo "$line"; done | $program cluster clock "$@"; exit; }
 [ $host = 4012 ] || exec sh -c "$program cluster $verb $job $*"
-FAKETIME_DONT_FAKE_MONOTONIC=1 exec faketime -f +3s sh -c "$program cluster $verb $job $*"
+FAKETIME_DONT_FAKE_MONOTONIC=1 exec faketime -f +1000s sh -c "$program cluster $verb $job $*"
 """
 
 
 class RecordedHosts(t.Case):
-    """Two machines, of which one has a clock that is three seconds ahead; one behind a slow link, which fails."""
+    """Two machines, of which one has a clock that is ahead; one behind a slow link, which fails."""
 
     @classmethod
     def setUpClass(cls):
@@ -380,7 +413,7 @@ class RecordedHosts(t.Case):
         cls.hosts = ("--hosts", "4011,4999,4012", "--ssh", ssh, "--remote-probing", t.BINARY)
         cls.picture = os.path.join(cls.folder, "ranks.folded")
         cls.recording = os.path.join(cls.folder, "ranks.db")
-        cls.said = t.probing("cluster", "flamegraph", *cls.hosts, "--", "--mode", "wall", "-d", "2", "--no-native", "-o",
+        cls.said = t.probing("cluster", "flamegraph", *cls.hosts, "--", "--mode", "wall", "-d", "5", "--no-native", "-o",
                              cls.picture, check=t.OK).stderr
 
     def rows(self, sql):
@@ -389,7 +422,7 @@ class RecordedHosts(t.Case):
     def test_the_wrong_clock_is_measured_and_said(self):
         offsets = [row["clock_offset"] for row in self.rows("SELECT * FROM run JOIN process USING (pid) ORDER BY rank")]
         self.assertAlmostEqual(0, offsets[0], delta=0.2)
-        self.assertAlmostEqual(3, offsets[1], delta=0.2)
+        self.assertAlmostEqual(AHEAD_S, offsets[1], delta=0.2)
         self.assertTrue(all(0 < row["clock_error"] < 0.2 for row in self.rows("SELECT clock_error FROM run")))
         self.assertRegex(self.said, r"the clock of 4012 is \d+\.\d+ ms ahead \(\+- \d+\.\d+ ms\): its times are corrected\n")
         self.assertIn("probing: host 4999: no rank of the job 4999 runs here\n", self.said)
@@ -401,7 +434,7 @@ class RecordedHosts(t.Case):
     def test_both_recorded_at_the_same_time(self):
         for column in "started", "ended":
             low, high = self.rows("SELECT min(%s) AS low, max(%s) AS high FROM run" % (column, column))[0].values()
-            self.assertLess(high - low, 2)  # not three; a busy machine is slow to begin
+            self.assertLess(high - low, AHEAD_S / 2)  # a busy machine is slow to begin
         spans = self.rows("SELECT rank, min(timestamp) AS first, max(timestamp) AS last FROM sample GROUP BY rank ORDER BY 1")
         self.assertEqual([0, 1], [span["rank"] for span in spans])
         self.assertGreater(min(span["last"] for span in spans), max(span["first"] for span in spans))
@@ -532,10 +565,11 @@ class Hosts(t.Case):
                 return done, file.read()
 
     def test_each_failure_is_a_line(self):
-        done, _ = self.ask("4003,4004,4999,silent,refused,old,noise", "--host-timeout", "4s", check=t.OK)
+        # The others are as slow as a busy machine: only the silent one needs more.
+        done, _ = self.ask("4003,4004,4999,silent,refused,old,noise", "--host-timeout", "20s", check=t.OK)
         for line in ("host refused: Permission denied (publickey).", "host silent: no answer in time",
-                     "host old: its probing is of another version, with another format: install this one's there",
-                     "host 4999: no rank was found there", "host noise: its answer is no document of probing cluster"):
+                     "host old: it has another version of probing, with another format: install this version there",
+                     "host 4999: no rank was found there", "host noise: its answer is not a document of probing cluster"):
             self.assertIn(line + "\n", done.stdout)
         self.assertIn("Job 4003: 2 of 5 ranks read\nranks 2-4: missing", done.stdout)
         self.assertRegex(done.stdout, r"rank 2  \(pid \d+ on 4004\)\n      load_batch")
@@ -622,8 +656,8 @@ class Torch(t.Case):
                     self.assertIn("ready", launcher.stdout.readline())
                 wanted = ("\nranks 0,1,3 are in all_reduce, called by all_reduce  (ranks.py:%d)\n"
                           "  rank 2: not there, but in load_batch  (ranks.py:%d), in time.sleep"
-                          % (line_of("torch.distributed.all_reduce(torch.zeros(4))"), line_of("time.sleep(60)")))
-                t.wait_until(lambda: wanted in backtrace("--launcher", str(launcher.pid)).stdout, 20, "the deadlock")
+                          % (line_of("torch.distributed.all_reduce(torch.zeros(4))"), line_of("time.sleep(LIFE_S)")))
+                t.wait_until(lambda: wanted in backtrace("--launcher", str(launcher.pid)).stdout, 120, "the deadlock")
                 found = backtrace("--launcher", str(launcher.pid), check=t.OK).stdout
                 self.assertIn("Job none:29531: 4 of 4 ranks read\n", found)
                 self.assertRegex(found, r"\nranks 0,1,3:\n(  .*\n)*  all_reduce  \(distributed_c10d.py:\d+\)\n(  .*\n)*"
@@ -632,7 +666,7 @@ class Torch(t.Case):
                 for pid in t.children_of(launcher.pid):
                     os.kill(pid, signal.SIGKILL)  # they are in a collective operation, which SIGTERM does not end
                 launcher.kill()
-                launcher.wait(20)
+                launcher.wait(60)
                 launcher.stdout.close()
 
 

@@ -256,7 +256,7 @@ class Diff(Compare):
 
     def test_events_are_not_time(self):
         with t.fixture("demo.py") as target:
-            t.record(target.pid, 0.5, 99, "time.db")
+            t.record_cpu(target, 0.3, 99, "time.db")
             probing("record", "--pid", target.pid, "-d", 0.5, "-e", "page-faults", "-c", 1, "-o", "events.db", check=t.OK)
         if not self.has_samples("events.db"):
             raise unittest.SkipTest("no page fault was sampled")

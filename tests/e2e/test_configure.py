@@ -214,7 +214,7 @@ class Environment(p.Case):
         for verb in ("record", "report", "info"):
             done = p.probing(*([verb] + (["--", "true"] if verb == "record" else [])),
                              env=dict(environment, PROBING_DATA_DIR="/nowhere"), check=p.USAGE)
-            self.assertIn("PROBING_DATA_DIR (in the environment) is /nowhere, which is no folder", done.stderr)
+            self.assertIn("PROBING_DATA_DIR (in the environment) is /nowhere, which is not a folder", done.stderr)
 
     def test_the_log_level(self):
         p.need_perf()

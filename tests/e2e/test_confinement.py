@@ -52,12 +52,43 @@ def is_confined(pid):
     return len(found) > 1 and all(status.get("NoNewPrivs") == "1" for status in found)
 
 
+def file_of(pid, number):
+    """(name, flags) of a descriptor; None: it has been closed meanwhile."""
+    while True:
+        try:
+            name = os.readlink("/proc/%d/fd/%s" % (pid, number))
+            with open("/proc/%d/fdinfo/%s" % (pid, number)) as info:
+                flags = int(dict(line.split(":\t") for line in info if ":\t" in line)["flags"], 8)
+            if name == os.readlink("/proc/%d/fd/%s" % (pid, number)):  # else the number is another file's by now
+                return name, flags
+        except FileNotFoundError:
+            return None
+
+
+@contextlib.contextmanager
+def nobody_asks(pid, recorder_pid, reader):
+    """Meanwhile the program is stopped, and its reader has answered all questions: it waits for the next one."""
+    seen = []
+
+    def is_idle():
+        statuses = [status_of(reader)] + statuses_of(recorder_pid)
+        seen.append((all(status["State"].startswith("S") for status in statuses), statuses[0]["voluntary_ctxt_switches"]))
+        return len(seen) >= 30 and len(set(seen[-30:])) == 1 and seen[-1][0]  # longer than between two looks into the rings
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        t.wait_until(is_idle, what="the reader to be asked no more")
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
 @contextlib.contextmanager
 def recording(pid, *more, **options):
-    """(recorder, its keeper, its reader), once it has given up what it does not need."""
+    """(recorder, its keeper, its reader), once it has given up what it does not need, and has samples of each function."""
     with recorder("--pid", pid, "-F", 499, "-o", "out.db", *more, **options) as process:
         t.wait_until(lambda: is_confined(process.pid), WAIT_S, "the recorder to be confined")
         t.wait_for_samples("out.db")
+        t.wait_for_cpu(0.5, pid)
         yield (process,) + readers_of(process.pid)
 
 
@@ -89,10 +120,7 @@ class Privileges(t.Case):
             return
         with open("/proc/net/unix") as sockets:
             local = {"socket:[%s]" % line.split()[6] for line in sockets.readlines()[1:]}
-        for path in glob.glob("/proc/%d/fdinfo/*" % pid):
-            with open(path) as info:
-                flags = int(dict(line.split(":\t") for line in info if ":\t" in line)["flags"], 8)
-            name = os.readlink(path.replace("fdinfo", "fd"))
+        for name, flags in filter(None, [file_of(pid, number) for number in os.listdir("/proc/%d/fd" % pid)]):
             if name.startswith("socket:"):
                 self.assertIn(name, local)
             if flags & os.O_ACCMODE != os.O_RDONLY:
@@ -165,7 +193,8 @@ class Deaths(t.Case):
     def test_of_the_reader(self):
         with fixture("demo.py") as target, recording(target.pid) as (process, keeper, reader):
             os.kill(reader, signal.SIGKILL)
-            status, _, stderr = self.stop_later(process)
+            t.wait_for_cpu(1, target.pid)
+            status, _, stderr = t.stop_politely(process)
         self.assertEqual(t.OK, status)
         self.assertNotEqual("", stderr)
         result = t.Recording("out.db")
@@ -185,16 +214,13 @@ class Deaths(t.Case):
                         os.kill(reader, signal.SIGKILL)
                         ended.add(reader)
                 time.sleep(0.01)
-            status, _, _ = self.stop_later(process, 1)
+            t.wait_for_cpu(0.5, target.pid)
+            status, _, _ = t.stop_politely(process)
         self.assertEqual(t.OK, status)
         result = t.Recording("out.db")
         self.assertEqual((1, "ok"), (result.run["clean"], result.integrity))
         self.assertIn("edit_distance", result.all_names(), "Python's own names are no file's")
         self.assertGreaterEqual(len(ended), 1)
-
-    def stop_later(self, process, seconds=2):
-        time.sleep(seconds)
-        return t.stop_politely(process)
 
     def test_of_the_recorder(self):
         """Nobody is left behind."""
@@ -229,14 +255,14 @@ while True:
 
 @contextlib.contextmanager
 def recording_of_libraries():
-    """(recorder, the keeper of its process that reads ELF files, that process), before the libraries are loaded."""
+    """(recorder, the keeper of its process that reads ELF files, that process, the program), before the libraries are loaded."""
     source = "".join("int burn_%d(int n);\nint burn_%d(int n)\n{\n\tvolatile int sum = %d;\n\n\tfor (int i = 0; i < n; i++)\n"
                      "\t\tsum += i;\n\treturn sum;\n}\n" % (i, i, i) for i in range(2))
     subprocess.run(["cc", "-x", "c", "-", "-O1", "-shared", "-fPIC", "-o", "burning0.so"], input=source, text=True, check=True)
     for i in range(1, N_LIBRARIES):
         shutil.copy("burning0.so", "burning%d.so" % i)
     with t.target([t.DEBIAN_PYTHON, "-c", PROGRAM]) as target, recording(target.pid) as (process, _, _):
-        yield (process,) + readers_of(process.pid, "probing-cfi")
+        yield (process,) + readers_of(process.pid, "probing-cfi") + (target.pid,)
 
 
 def go():
@@ -297,9 +323,9 @@ class ElfFiles(t.Case):
         self.assertGreaterEqual(stolen, 0, os.strerror(ctypes.get_errno()))
         return socket.socket(fileno=stolen)
 
-    def finish(self, process, seconds=1):
+    def finish(self, process, pid):
         """What the recorder said, and the recording, which has gone on to the end."""
-        time.sleep(seconds)
+        t.wait_for_cpu(1, pid)
         status, _, stderr = t.stop_politely(process)
         self.assertEqual(t.OK, status, stderr)
         result = t.Recording("out.db")
@@ -309,10 +335,11 @@ class ElfFiles(t.Case):
 
     @t.statistical("bounds the share of samples that are unwound while a new reader starts", 0.0005)
     def test_death(self):
-        with recording_of_libraries() as (process, _, reader):
-            os.kill(reader, signal.SIGKILL)
+        with recording_of_libraries() as (process, _, reader, pid):
+            with nobody_asks(pid, process.pid, reader):  # else it could die of a file
+                os.kill(reader, signal.SIGKILL)
             go()
-            stderr, result = self.finish(process)
+            stderr, result = self.finish(process, pid)
         self.assertIn("the process that reads call frame information died 1 time\n", stderr)
         self.assertNotIn("elf files given up", result.counters)
         stacks = [result.names(sample.stack) for sample in result.samples if sample.stack]
@@ -321,40 +348,43 @@ class ElfFiles(t.Case):
         self.assertShare(0.9, sum("run_for" in names for names in burning) / len(burning), "unwound to Python")
 
     def test_death_of_both(self):
-        with recording_of_libraries() as (process, keeper, reader):
+        with recording_of_libraries() as (process, keeper, reader, pid):
             os.kill(keeper, signal.SIGKILL)
             os.kill(reader, signal.SIGKILL)
             go()
-            stderr, result = self.finish(process)
+            stderr, result = self.finish(process, pid)
         self.assertRegex(stderr, "files? (is|are) unwound without call frame information, the first is /")
         self.assertGreaterEqual(result.counters["elf files given up"], 1)
 
     def test_nonsense(self):
         t.need_root()
-        with recording_of_libraries() as (process, keeper, _):
+        with recording_of_libraries() as (process, keeper, _, pid):
             go()
             for nonsense in NONSENSE:
                 reader, = t.children_of(keeper)
                 with self.steal_socket(reader) as stolen:
                     stolen.send(nonsense)
                 t.wait_until(lambda: t.children_of(keeper) not in ([], [reader]), WAIT_S, "another reader")
-            stderr, result = self.finish(process)
+            stderr, result = self.finish(process, pid)
         self.assertIn("the process that reads call frame information died %d times\n" % len(NONSENSE), stderr)
         self.assertGreaterEqual(result.counters["elf files given up"], 1)
 
     def test_false_answers(self):
         t.need_root()
         n = 0
-        with recording_of_libraries() as (process, _, reader):
-            with self.steal_socket(reader) as stolen:
-                stolen.settimeout(2)
+        with recording_of_libraries() as (process, _, reader, pid):
+            with nobody_asks(pid, process.pid, reader):  # else it has taken a question that nobody answers
+                stolen = self.steal_socket(reader)
+            with stolen:
+                stolen.settimeout(WAIT_S)  # until the program has its first library
                 go()
                 with contextlib.suppress(OSError):  # no more is asked
                     while n < 40:
                         stolen.send(false_answer(stolen.recv(4096)))
                         n += 1
+                        stolen.settimeout(2)
             os.kill(reader, signal.SIGKILL)
-            self.finish(process)
+            self.finish(process, pid)
         self.assertGreater(n, 0)
 
 

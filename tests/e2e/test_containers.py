@@ -35,7 +35,7 @@ class Containers(t.Case):
         t.need_perf()
         t.need_interpreter(cls.interpreter)
         with t.scratch(), t.fixture("demo.py", python=cls.interpreter.path, place=cls.interpreter.place) as started:
-            cls.recording = t.record(started.pid, 3)
+            cls.recording = t.record_cpu(started, 3)
             cls.pid, cls.ids = started.pid, namespace_ids(started.pid)
             cls.tids = {int(tid) for tid in os.listdir("/proc/%d/task" % started.pid)}
             cls.build_ids = {path: build_id("/proc/%d/root%s" % (started.pid, path))

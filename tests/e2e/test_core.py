@@ -10,7 +10,7 @@ import sys
 import unittest
 
 import probing_test as t
-from test_backtrace import Case, await_threads
+from test_backtrace import Case, await_rest
 
 PATTERN = "/proc/sys/kernel/core_pattern"
 
@@ -32,7 +32,7 @@ def allow_core_files():
 def dump(process, number=signal.SIGABRT):
     """End a child by a signal; the path of its core file in the current folder."""
     process.send_signal(number)
-    status = process.wait(timeout=20)
+    status = process.wait(timeout=60)
     found = [name for name in os.listdir(".") if name.startswith("core")]
     if status != -number or len(found) != 1:
         raise AssertionError("exit status %d, core files: %s" % (status, found))
@@ -62,8 +62,9 @@ class Dead(Case):
         t.need_interpreter(self.interpreter)
         command = t.fixture_command("parked.py", "--seconds", t.LONGEST_TARGET_S, python=self.interpreter.path)
         with t.target(command, preexec_fn=allow_core_files) as started:
-            await_threads(started, {name[:15] for name in started.truth["threads"]})
+            await_rest(started.pid)
             alive, _ = look(started.pid)
+            await_rest(started.pid)
             core = dump(started.process)
             dead, said = look("--core", core)
         self.assertEqual("", said)
@@ -95,12 +96,13 @@ class Copied(Case):
         self.gcore = t.need_program("gcore")
         t.need_interpreter(self.interpreter)
         with t.fixture("parked.py", python=self.interpreter.path) as started:
-            await_threads(started, {name[:15] for name in started.truth["threads"]})
+            await_rest(started.pid)
             alive, _ = look(started.pid)
             for wanted in self.FILTERS:
                 with self.subTest("%#x" % wanted):
                     with open("/proc/%d/coredump_filter" % started.pid, "w") as coredump_filter:
                         coredump_filter.write("%#x" % wanted)
+                    await_rest(started.pid)
                     core = self.copy(started.pid, "core-%x" % wanted)
                     dead, said = look("--core", core)
                     os.unlink(core)
@@ -186,7 +188,7 @@ class Mistakes(Case):
             pass
         for path in ("empty", "/bin/sleep", t.__file__):
             done = t.probing("backtrace", "--core", path, check=t.BAD_DATA)
-            self.assertSentence(done.stderr, "is no core file")
+            self.assertSentence(done.stderr, "is not a core file")
         done = t.probing("backtrace", "--core", "missing", check=t.NO_INPUT)
         self.assertSentence(done.stderr, "missing cannot be read: No such file")
 

@@ -51,8 +51,16 @@ PROGRAM = textwrap.dedent("""
         pid = os.fork() or segv()
         print(os.waitpid(pid, 0)[1])
         os._exit(0)
-    for _ in range(2):
-        threading.Thread(target=waits, daemon=True).start()
+    def look_at(tid):
+        with open("/proc/self/task/%d/status" % tid) as status:
+            return [line.split()[1] for line in status if line.startswith(("State", "voluntary", "nonvoluntary"))]
+    waiting = [threading.Thread(target=waits, daemon=True) for _ in range(2)]
+    for thread in waiting:
+        thread.start()
+        before = None
+        while before is None or before != look_at(thread.native_id) or before[0] != "S":  # it sleeps, and not for the GIL
+            before = look_at(thread.native_id)
+            time.sleep(0.02)
     for line in sys.argv[2:]:
         exec(line)
     print("ready {}", flush=True)
@@ -311,11 +319,13 @@ class Beside(CrashCase):
     def test_off_that_is_refused_leaves_it_on(self):
         process = self.start("told")
         p.await_ready(process)
-        busy = subprocess.Popen([p.BINARY, str(process.pid), "eval", "print(1, flush=True); import time; time.sleep(1)"],
-                                stdout=subprocess.PIPE, env=self.environment)
+        waits = "import os, time\nprint(1, flush=True)\nwhile not os.path.exists('goes_on'): time.sleep(0.01)"
+        busy = subprocess.Popen([p.BINARY, str(process.pid), "eval", waits], stdout=subprocess.PIPE, env=self.environment)
         self.assertEqual(b"1\n", busy.stdout.readline())
         said = p.probing(process.pid, "config", "probing.crash=off", env=self.environment)
         self.assertIn("an evaluation has not ended yet", said.stderr)
+        with open(os.path.join(self.folder, "goes_on"), "w"):
+            pass
         busy.communicate()
         process.stdin.write("segv()\n")
         process.stdin.flush()

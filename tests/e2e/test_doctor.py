@@ -33,7 +33,7 @@ class Doctor:
     def __init__(self, *arguments, command=(), **more):
         done = subprocess.run([*command, *map(str, arguments)] if command else
                               [t.BINARY, "doctor", "--json", *map(str, arguments)],
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, **more)
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=3 * t.HANG_S, **more)
         self.status, self.message = done.returncode, done.stderr
         if not done.stdout:
             raise AssertionError("it said nothing, but %s" % done.stderr)

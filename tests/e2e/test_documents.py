@@ -10,7 +10,7 @@ A block of ```sh is run, one of ```sql is a query of train.db. A comment on the 
 
 README.md and the tutorial find what a fresh clone has, and no more. Other documents find what they take for granted:
 recordings, the programs of document_files/, and the process 4242 with its thread 4250 (see prepared()). Long durations are made
-short, and a command that would go on until Ctrl-C gets it after a second.
+short, and a command that would go on until Ctrl-C gets it a second after it has begun to listen to that.
 """
 import contextlib
 import getpass
@@ -30,30 +30,31 @@ from probing_test import probing
 from test_agent import LIBRARY
 
 TOGETHER = True  # by prepared()
-TIMEOUT_S = 120  # for one document; a second or two on a quiet machine
-IN_CLONE = ("README.md", "docs/recipes.md", "docs/tutorial.md")  # whose reader has a clone and nothing else
+TIMEOUT_S = 400  # for one document; a second or two on a quiet machine
+IN_CLONE = ("README.md", "docs/tutorial.md")  # whose reader has a clone and nothing else
 
 BLOCK = re.compile(r"(?:^ *<!-- (?P<key>[a-z ]+): (?P<value>[^\n]*?) -->\n)?^(?P<indent> *)```(?P<language>sh|sql)\n"
                    r"(?P<text>.*?)^(?P=indent)```$", re.M | re.S)
 KEYS = (None, "not run", "exit status", "output has", "query")
 
-SLEEP = "import time; time.sleep(60)"
+SLEEP = "import time; time.sleep(600)"
 READERS_FILES = os.path.join(t.HERE, "document_files")  # programs that documents take for granted
 
 # What stands in for the installed program: Ctrl-C for what would go on without an end, as a reader gives it.
 INSTALLED = """#!/bin/sh
 case " $* " in
 *" --once "*) exec {binary} "$@" ;;
-*" --batch "* | *" -b "*) exec timeout --preserve-status --signal=INT 1 {binary} "$@" ;;
+*" --batch "* | *" -b "*) exec {python} {interrupted} {binary} "$@" ;;
 *" top "*) exec {python} {terminal} {binary} "$@" ;;
 *" -- "* | *" --help "* | *" -d "* | *" --duration "* | *" list "*) exec {binary} "$@" ;;
-*" record "* | *" serve "*) exec timeout --preserve-status --signal=INT 1 {binary} "$@" ;;
+*" record "* | *" serve "*) exec {python} {interrupted} {binary} "$@" ;;
 *) exec timeout 60 {binary} "$@" ;;
 esac
 """
 
-# Each failing command is one line on descriptor 9: the document's line, the status, the command.
-PRELUDE = ("EXPECTED=0 MET=0; set -E; trap 'S=$?; if [ $S = $EXPECTED ]; then MET=1; else echo \"$LINENO $S $BASH_COMMAND\" >&9; fi' ERR;"
+# begun() waits for a program's function main. Each failing command is one line on descriptor 9: the document's line, the status, the command.
+PRELUDE = ("begun() { until probing backtrace $1 --no-native 2>/dev/null | grep -q '^ *main  ('; do sleep 0.1; done; }; "
+           "EXPECTED=0 MET=0; set -E; trap 'S=$?; if [ $S = $EXPECTED ]; then MET=1; else echo \"$LINENO $S $BASH_COMMAND\" >&9; fi' ERR;"
            " trap 'trap - ERR; kill $(jobs -p) 2>/dev/null || :' EXIT; ")
 
 
@@ -100,11 +101,13 @@ def blocks_of(document):
 
 
 def shortened(text):
-    """Durations of a second, where a reader waits for longer; four runs instead of ten. What runs in the background stays."""
+    """Durations of a second, where a reader waits for longer; four runs instead of ten. What runs in the background stays. Where a reader's
+    program has begun before the next line is typed, the script waits for that."""
     def line(one):
         if one.rstrip().endswith("&"):
-            return one.replace("train.py &", "train.py 30 &")
-        one = re.sub(r"^sleep 1$", "sleep 2", one)  # until a program is there, on a busy machine
+            return one.replace("train.py &", "train.py 600 &")
+        one = re.sub(r"^sleep 1$", "begun $!; sleep 1", one)
+        one = re.sub(r"^(python3 fixtures/demo\.py .*& PID=\$!)", r"\1; begun $!", one)
         one = re.sub(r"probing bench (?!.*-n )", "probing bench -n 4 ", one)
         return re.sub(r"(-d|--duration|--seconds) (?:[2-9]|\d\d+|\dm)(?:\.\d+)?[sm]?(?![\d.])", r"\1 1", one)
     return "\n".join(map(line, text.split("\n")))
@@ -146,7 +149,7 @@ def prepared(folder):
     shutil.copytree(READERS_FILES, folder, dirs_exist_ok=True)
     for name in ("demo.py", "fixture.py"):
         shutil.copy(os.path.join(t.FIXTURES, name), folder)
-    with open(os.path.join(t.ROOT, "docs", "probes.md"), encoding="utf-8") as file, open(path("probes.yaml"), "w") as probes:
+    with open(os.path.join(t.ROOT, "docs", "rings.md"), encoding="utf-8") as file, open(path("probes.yaml"), "w") as probes:
         probes.write(re.search(r"```yaml\n(.*?)```", file.read(), re.S).group(1))
     with tempfile.TemporaryDirectory() as home:
         installed(home)
@@ -166,7 +169,8 @@ def installed(folder):
     """Programs and the Python package, as an installation for one user has them."""
     os.mkdir(os.path.join(folder, "programs"))
     with open(os.path.join(folder, "programs", "probing"), "w") as file:
-        file.write(INSTALLED.format(binary=t.BINARY, python=t.DEBIAN_PYTHON, terminal=os.path.join(READERS_FILES, "on_terminal.py")))
+        file.write(INSTALLED.format(binary=t.BINARY, python=t.DEBIAN_PYTHON, terminal=os.path.join(READERS_FILES, "on_terminal.py"),
+                                    interrupted=os.path.join(READERS_FILES, "interrupted.py")))
     os.chmod(file.name, 0o755)
     for name in ("python", "python3"):
         os.symlink(t.DEBIAN_PYTHON, os.path.join(folder, "programs", name))
@@ -197,11 +201,11 @@ class Document(t.Case):
     def processes(self):
         """The reader's program runs already, with the agent in it."""
         started, second, third = [subprocess.Popen(command, env=self.environment, stdin=subprocess.DEVNULL) for command in (
-            [t.BINARY, "run", "python3", "train.py", "60"], ["python3", "-c", SLEEP], ["python3", "-c", SLEEP])]
+            [t.BINARY, "run", "python3", "train.py", "600"], ["python3", "-c", SLEEP], ["python3", "-c", SLEEP])]
         for process in started, second, third:
             self.addCleanup(process.wait)
             self.addCleanup(process.kill)
-        t.wait_until(lambda: os.path.exists("train.running"), 20, "the first steps of train.py")
+        t.wait_until(lambda: os.path.exists("train.running"), what="the first steps of train.py")
         threads = [int(task) for task in os.listdir("/proc/%d/task" % started.pid) if int(task) != started.pid]
         return {4242: started.pid, 4243: second.pid, 4244: third.pid, 4250: threads[0]}
 

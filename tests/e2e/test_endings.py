@@ -20,9 +20,9 @@ class Endings(t.Case):
         command = t.fixture_command("endings.py", python=cls.interpreter.path, place=cls.interpreter.place)
         with t.scratch(), t.target(command) as started:
             with t.recorder("--pid", started.pid, "-F", 499, "-o", "probing.db") as process:
-                t.wait_until(lambda: os.path.exists("probing.db"), 15, "the recorder")
+                t.await_recording(process)
                 os.kill(started.pid, signal.SIGUSR1)
-                cls.said = process.communicate(timeout=30)[1]
+                cls.said = process.communicate(timeout=60)[1]
                 cls.status = process.returncode
             cls.recording, cls.truth = t.Recording("probing.db"), started.truth
 

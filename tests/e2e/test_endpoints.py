@@ -66,7 +66,7 @@ class Several(t.Case):
         cls.folder = folder.__enter__()
         cls.addClassCleanup(folder.__exit__, None, None, None)
         with t.fixture("demo.py") as target:
-            t.record(target.pid, 1, 199, "a.db")
+            t.record_cpu(target, 0.8, 199, "a.db")
         shutil.copy("a.db", "b.db")
         shutil.copy("a.db", "c.db")
         cls.change("b.db", "UPDATE run SET command = 'the second'", "DELETE FROM counter",
@@ -286,6 +286,40 @@ class Process(Folder):
         self.assertTrue(native)
         self.assertTrue(all("x" in row["permissions"] for row in native), native)
         self.assertTrue(any("libc" in row["path"] for row in native), native)
+
+    def test_who_waits_for_the_gil(self):
+        busy = ("import threading, time\ndef spin():\n    while True:\n        pass\n"
+                "for name in ('one', 'two'):\n    threading.Thread(target=spin, name=name, daemon=True).start()\n"
+                "print('ready {}', flush=True)\ntime.sleep(600)\n")
+        seen = {}
+
+        def look():
+            """Sums of several looks: the kernel may have run one of them alone meanwhile."""
+            for row in self.ask_process(target.pid, "SELECT * FROM python.gil"):
+                of = seen.setdefault(row["thread"], {"readings": 0, "held": 0, "waited": 0})
+                for name in of:
+                    of[name] += row[name]
+            return all(seen.get(name, {}).get(what, 0) > 0 for name in ("one", "two") for what in ("held", "waited"))
+
+        def is_asleep():
+            """The main thread needs the GIL once more after it has printed; from then on it sleeps."""
+            with open("/proc/%d/syscall" % target.pid) as syscall:
+                return syscall.read().split()[0] == {"x86_64": "230", "aarch64": "115"}[os.uname().machine]  # clock_nanosleep
+
+        with t.target([t.DEBIAN_PYTHON, "-c", busy]) as target:
+            t.wait_until(is_asleep, 60, "the main thread to sleep")
+            t.wait_until(look, 60, "both threads to hold the GIL, and to wait for it")
+            with open("/proc/%d/status" % target.pid) as status:
+                self.assertIn("TracerPid:\t0\n", status.read())
+        self.assertEqual({"MainThread", "one", "two"}, set(seen))
+        self.assertEqual([0, 0], [seen["MainThread"]["held"], seen["MainThread"]["waited"]])
+        for of in seen.values():
+            self.assertLessEqual(of["held"] + of["waited"], of["readings"])
+        with subprocess.Popen(["sleep", "60"]) as other:  # has none
+            try:
+                self.assertEqual([], self.ask_process(other.pid, "SELECT * FROM python.gil"))
+            finally:
+                other.kill()
 
     def test_environment(self):
         with self.target() as target:

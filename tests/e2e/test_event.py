@@ -10,8 +10,10 @@ import functools
 import json
 import os
 import shutil
+import statistics
 import unittest
 
+import by_work
 import probing_test as t
 from probing_test import probing
 
@@ -153,17 +155,19 @@ class Software(t.Case):
         self.assertIn("s of CPU time", said)
         weights = [sample.weight for sample in recording.samples
                    if not any(frame.kind == "unsampled" for frame in recording.path(sample.stack))]
-        # Each processor has a timer of its own: a sample after a migration may come early, and weighs less then.
-        self.assertEqual(1000000000 // 499, max(weights))
+        # Each processor has a timer of its own: a sample after a migration may come early, and weighs less then. One that a
+        # virtual machine lets come late weighs several periods.
+        period = 1000000000 // 499
+        self.assertEqual(period, statistics.mode(weights))
+        self.assertEqual([], [weight for weight in weights if weight > period and weight % period])
         self.assertGreater(min(weights), 0)
         self.assertEqual(sum(weights), recording.counters["sampled ns"])
 
     @t.statistical("bounds a share of random samples", 0.0002)
     def test_running_process(self):
         with t.fixture("events.py") as target:
-            done = probing("record", "-p", target.pid, "-d", 1, "-e", "page-faults", "-c", 50, check=t.OK)
-        recording = t.Recording("probing.db")
-        self.assertIn("one in 50 of its page-faults", done.stderr)
+            recording = by_work.record(target, 1, None, "probing.db", "-e", "page-faults", "-c", 50)
+        self.assertIn("one in 50 of its page-faults", recording.said)
         share = counted(recording, "touch_pages") / sum(sample.weight for sample in recording.samples)
         self.assertGreater(share, 0.5)
 
@@ -187,6 +191,11 @@ class Shown(t.Case):
         shown = probing("report", check=t.OK).stdout
         self.assertRegex(shown.splitlines()[0], r"^\d+ samples, %d page-faults$" % self.total)
         self.assertNotRegex(shown, r"\d (ms|us|s)\b")
+
+    def test_durations(self):
+        """An event has none, as a row of profiling_data."""
+        shown = probing("sql", "SELECT count(*), count(duration_ms) FROM profiling_data", "-f", "csv", "--no-header", check=t.OK).stdout
+        self.assertEqual("%d,0" % len(self.recording.samples), shown.strip())
 
     def test_flame_graph(self):
         picture = probing("flamegraph", "-o", "-", check=t.OK).stdout
@@ -246,10 +255,8 @@ class Tracepoints(t.Case):
     def test_stacks_are_of_the_instant(self):
         t.need_bpf()
         with t.fixture("events.py") as target:
-            t.subprocess.run(t.WITH_TRACEFS + [t.BINARY, "record", "-q", "-p", str(target.pid), "-d", "1", "-e",
-                                             "syscalls:sys_enter_write", "--source", "bpf", "--stack-bytes", "4096"],
-                             check=True)
-        recording = t.Recording("probing.db")
+            recording = by_work.record(target, 1, None, "probing.db", "-e", "syscalls:sys_enter_write", "--source", "bpf",
+                                       "--stack-bytes", 4096, prefix=t.WITH_TRACEFS)
         exact = [sample for sample in recording.samples if sample.verdict == "exact"]
         self.assertEqual({recording.python(sample.stack)[-1].name for sample in exact}, {"write_nothing"})
         # Threads come and go, and are seen to the end. The first samples are taken before the interpreter is known.

@@ -334,9 +334,9 @@ class Exports(t.RecordedCase):
             self.assertEqual(wanted, body)
             self.assertEqual(["application/x-protobuf", "gzip", "Bearer abc", "1"],
                              [headers[name] for name in ("Content-Type", "Content-Encoding", "Authorization", "X-Scope")])
-            for status, answer, said in ((200, b"\x0a\x09\x08\x02\x12\x05quota", "refused 2 profiles: quota"), (404, b"", "receives no profiles"),
+            for status, answer, said in ((200, b"\x0a\x09\x08\x02\x12\x05quota", "refused 2 of 2 profiles: quota"), (404, b"", "receives no profiles"),
                                          (503, b"busy", "answers 503: busy; try again later"), (401, b"", "refuses the sender"),
-                                         (200, b"<html>", "is no receiver of OTLP")):
+                                         (200, b"<html>", "is not a receiver of OTLP")):
                 answers.append((status, answer))
                 self.assertIn(said, probing("export", "-o", address + "/other", check=t.NO_OUTPUT).stderr)
             self.assertEqual(["/other"] * 5, [request[0] for request in requests[1:]])
@@ -599,7 +599,7 @@ class Deep(t.Case):
         super().setUp()
         t.need_perf()
         with t.fixture("deep.py") as target:
-            probing("record", "--pid", str(target.pid), "-d", "1", "-o", "deep.db", check=t.OK)
+            t.record_cpu(target, 0.8, 99, "deep.db")
         probing("export", "deep.db", "--to", "chrome", "-o", "deep.trace.json", check=t.OK)
         with open("deep.trace.json", encoding="utf-8") as file:
             self.slices = [event for event in json.load(file)["traceEvents"] if event["ph"] == "X"]
@@ -629,7 +629,9 @@ class Events(t.Case):
     def test_counts(self):
         t.need_perf()
         with t.fixture("demo.py") as target:
-            probing("record", "--pid", str(target.pid), "-d", "1", "-e", "page-faults", "-c", "1", "-o", "faults.db", check=t.OK)
+            with t.recorder("--pid", target.pid, "-e", "page-faults", "-c", "1", "-o", "faults.db") as recorder:
+                t.wait_for_samples("faults.db")
+                self.assertEqual(t.OK, t.stop_politely(recorder)[0])
         said = probing("export", "faults.db", "--to", "chrome", "-o", "out", check=t.BAD_DATA)
         self.assertSentence(said.stderr, "faults.db", "chrome")
         probing("export", "faults.db", "--to", "speedscope", "-o", "out", check=t.OK)

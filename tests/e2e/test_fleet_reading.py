@@ -12,6 +12,7 @@ import shutil
 import socket
 import sqlite3
 import subprocess
+import sys
 import unittest
 import urllib.error
 import urllib.request
@@ -20,6 +21,10 @@ import clickhouse
 import probing_test as t
 import test_serve
 from probing_test import probing
+
+sys.path.insert(0, os.path.join(t.ROOT, "tests", "browser"))
+import axe  # noqa: E402
+import devtools  # noqa: E402
 
 MICRO_COLUMNS = {
     "samples": "job String, run UInt64, rank Int32, pid UInt32, tid UInt32, cpu UInt16, %(time)s, number UInt16, stack UInt64,"
@@ -163,7 +168,7 @@ class Reading:
         cls.addClassCleanup(folder.__exit__, None, None, None)
         for name in ("a.db", "b.db"):
             with t.fixture("demo.py") as target:
-                t.record(target.pid, 2, 499, name)
+                t.record_cpu(target, 2, 499, name)
         probing("merge", "a.db", "b.db", "-o", "both.db", check=t.OK)
         cls.fleet = Fleet(cls.KIND)
         cls.addClassCleanup(cls.fleet.server.stop)
@@ -264,6 +269,30 @@ class Reading:
                 with self.assertRaisesRegex(urllib.error.HTTPError, "400"):
                     ask(path)
 
+    def test_the_page_of_a_fleet(self):
+        """Each view that a fleet has, in Chromium."""
+        browser = devtools.find_browser()
+        if browser is None:
+            self.skipTest("there is no Chromium here")
+        with test_serve.serving(self.train) as (_, link), devtools.opened(browser) as page:
+            page.prefer(color_scheme="light", reduced_motion="reduce")
+            page.send("Page.navigate", url=link)
+            page.until("document.querySelector('.overview .detail')?.textContent.startsWith('A fleet has')")
+            self.assertEqual(["Overview", "Flame graph", "Tables", "Compare"], page.run("[...document.querySelectorAll('nav li:not([hidden])')].map(one => one.textContent)"))
+            page.click("document.querySelector('.overview .detail a')")
+            page.until("[...document.querySelectorAll('.result td')].some(one => one.textContent === 'shipments')")
+            page.until("[...document.querySelectorAll('.catalogue summary')].some(one => one.textContent === 'samples')")
+            page.run("location.hash += '&sql=' + encodeURIComponent('SELECT rank, count() AS n FROM samples WHERE job = \\'train\\' GROUP BY rank ORDER BY rank')")
+            page.until("document.querySelector('.result th:nth-child(2)')?.textContent === 'n'")
+            self.assertEqual([[str(rows.rank), str(len(rows.samples))] for rows in self.rows],
+                             page.run("[...document.querySelectorAll('.result tbody tr')].map(row => [...row.children].map(one => one.textContent))"))
+            page.click("[...document.querySelectorAll('nav a')].find(one => one.textContent === 'Flame graph')")
+            page.until("!!document.querySelector('.flame iframe:not(.loading)') && document.getElementById('graph-note').textContent === ''")
+            page.click("[...document.querySelectorAll('nav a')].find(one => one.textContent === 'Compare')")
+            page.until("!!document.querySelector('.compare select')")
+            self.assertEqual([], page.errors)
+            self.assertEqual([], axe.violations(page, axe.source()))
+
     def test_shippers_that_send_sums_alone(self):
         sums = self.address + "?job=sums"
         self.assertEqual(self.folded("a.db", "--merge-processes"), self.folded(sums, "--merge-processes"))
@@ -289,7 +318,7 @@ class Reading:
         said = probing("report", self.train.replace("admin@", "admin:secret@"), check=t.USAGE).stderr
         self.assertIn("PROBING_FLEET_PASSWORD", said)
         self.assertNotIn("secret", said)
-        self.assertIn("is no part of a fleet's address", probing("report", self.train + "&sql=1", check=t.USAGE).stderr)
+        self.assertIn("is not a parameter of a fleet's address", probing("report", self.train + "&sql=1", check=t.USAGE).stderr)
         self.assertIn("127.0.0.1:1", probing("report", "clickhouse://127.0.0.1:1/probing", check=t.NO_INPUT).stderr)
 
     def test_missing_rows_are_an_error(self):
@@ -322,7 +351,7 @@ class Reading:
             rows = Rows("a.db", "odd", rank)
             rows.run += 10 + rank
             for sample in rows.samples:
-                sample["weight"] = int((1e9 if rank == 4 else 4e9) / len(rows.samples))
+                sample["weight"] = int((0.5e9 if rank == 4 else 2e9) * (rows.run_row["ended"] - rows.run_row["started"]) / len(rows.samples))
             if rank == 4:
                 other = {"kind": "python", "role": None, "name": "swap", "file": "/srv/odd.py", "first_line": 1, "is_eval": 0,
                          "path": None, "build_id": None}
@@ -401,7 +430,7 @@ class Reading:
         self.assertEqual(shown, probing("sql", self.address, check=t.OK, input="SELECT 1 AS one, 'x' AS two", stdin=None).stdout)
         for change in ("DROP TABLE samples", "INSERT INTO samples (pid) VALUES (1)", "SET readonly = 0"):
             self.assertTrue(probing("sql", self.address, change, check=t.NO_INPUT).stderr, change)
-        self.assertIn("leave FORMAT out", probing("sql", self.address, "SELECT 1 FORMAT JSON", check=t.BAD_DATA).stderr)
+        self.assertIn("omit FORMAT from the statement", probing("sql", self.address, "SELECT 1 FORMAT JSON", check=t.BAD_DATA).stderr)
 
 
     def test_what_ship_sends_is_read_back(self):

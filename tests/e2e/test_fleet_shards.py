@@ -47,6 +47,10 @@ def samples_of(path):
         return db.execute("SELECT sum(samples) FROM sample_block").fetchone()[0]
 
 
+def recorded():
+    return samples_of(recording())
+
+
 def cluster_of(servers):
     shard = "<shard><replica><host>127.0.0.1</host><port>%d</port><user>admin</user><password>%s</password></replica></shard>"
     return "".join(shard % (server.tcp, clickhouse.PASSWORD) for server in servers)
@@ -54,6 +58,7 @@ def cluster_of(servers):
 
 class Shards:
     """For each version of the servers. 18.16 and 26.7 do not understand each other: shards are of one version."""
+    NIGHTLY_FOR_USERS = True  # servers do not ask who ships and reads
     KIND = None
 
     @classmethod
@@ -173,7 +178,7 @@ class Shards:
                     t.wait_until(lambda: "samples wait in the recording" in open("said").read(), 60, "the shipper's sentence")
                     self.assertIsNone(shipper.poll())
                     self.servers[1].start()
-                    self.assertEqual(0, shipper.wait(60))
+                    self.assertEqual(0, shipper.wait(180))
                 finally:
                     shipper.kill()
                     shipper.wait()
@@ -182,6 +187,79 @@ class Shards:
                 self.servers[1].start()
         self.assertEqual(whole, self.folded(self.address(), "--merge-processes").stdout)
         self.assertIn(" 0 lost, 0 doubled; 0 not sent yet", probing("ship", "late.db", "--verify", *self.to, check=t.OK).stdout)
+
+
+class Replicas(t.Case):
+    """One shard on two servers, by ZooKeeper. 26.7 in chdb is a clickhouse-local, which has no port for other replicas."""
+    light = True
+    NIGHTLY_FOR_USERS = True  # servers do not ask who ships and reads
+
+    @classmethod
+    def setUpClass(cls):
+        t.need_perf()
+        for kind in (clickhouse.Old, clickhouse.ZooKeeper):
+            if kind.missing():
+                raise unittest.SkipTest(kind.missing())
+        if "without libcurl" in probing("ship", "x", "--to", "http://127.0.0.1/x").stderr:
+            raise unittest.SkipTest("built without libcurl")
+        keeper = clickhouse.ZooKeeper()
+        cls.addClassCleanup(keeper.stop)
+        cls.servers = [clickhouse.Old(), clickhouse.Old()]
+        shard = cluster_of(cls.servers).replace("</shard><shard>", "")
+        for n, server in enumerate(cls.servers):
+            cls.addClassCleanup(server.stop)
+            path = server.folder / "config.xml"
+            path.write_text(path.read_text().replace("</remote_servers>", (
+                "<one>%s</one></remote_servers><interserver_http_port>%d</interserver_http_port>"
+                "<interserver_http_host>127.0.0.1</interserver_http_host><zookeeper><node><host>127.0.0.1</host><port>%d</port></node>"
+                "</zookeeper><macros><shard>1</shard><replica>replica%d</replica></macros>") % (
+                    shard.replace("<shard>", "<shard><internal_replication>true</internal_replication>"), clickhouse.free_port(), keeper.port, n)))
+            server.start()
+
+    def setUp(self):
+        super().setUp()
+        os.environ["PROBING_FLEET_PASSWORD"] = clickhouse.PASSWORD
+        self.addCleanup(os.environ.pop, "PROBING_FLEET_PASSWORD", None)
+
+    def ship(self, name, server, *more):
+        return probing("ship", name, "--job", "train", "--to", server.url("twice"), "--state", "state", *more, check=t.OK)
+
+    def await_rows(self, n):
+        for server in self.servers:
+            t.wait_until(lambda one=server: one.number("SELECT count() FROM twice.samples_local") == n
+                         and one.number("SELECT sum(samples) FROM twice.totals_local") == n
+                         and one.number("SELECT count() FROM twice.shipments_local") * recorded() == n, 180, "%d rows in each replica" % n)
+
+    def test_each_replica_has_all(self):
+        """Also of a recording that was sent while one was away; and a shipment that the other replica has is not sent again."""
+        first, second = self.servers
+        to = [word for server in self.servers for word in ("--to", server.url("twice"))]
+        probing("ship", "--init", "--replicated", "--cluster", "one", *to, check=t.OK)
+        probing("ship", "--init", "--replicated", "--cluster", "one", *to, check=t.OK)  # an upgrade
+        shutil.copy(recording(), "a.db")
+        n = recorded()
+        self.assertIn("%d samples sent in 1 shipments" % n, self.ship("a.db", first).stderr)
+        self.await_rows(n)
+        self.assertIn("0 samples sent in 0 shipments", self.ship("a.db", second).stderr)
+        first.kill()
+        try:
+            shutil.copy(recording(), "b.db")
+            with sqlite3.connect("b.db") as db:
+                db.execute("UPDATE run SET started = started + 2")
+            db.close()
+            self.assertIn("%d samples sent in 1 shipments" % n, self.ship("b.db", second).stderr)
+        finally:
+            first.start()
+        self.await_rows(2 * n)
+        probing("merge", "a.db", "b.db", "-o", "merged.db", check=t.OK)
+        folded = ("--to", "folded", "-o", "-", "--merge-processes")
+        merged = probing("export", "merged.db", *folded, check=t.OK).stdout
+        self.assertIn("0 samples sent in 0 shipments", self.ship("b.db", first).stderr)
+        for server in self.servers:
+            for name in "a.db", "b.db":
+                self.assertIn(" 0 lost, 0 doubled; 0 not sent yet", self.ship(name, server, "--verify").stdout)
+            there = probing("export", "clickhouse://admin@127.0.0.1:%d/twice?job=train" % server.http, *folded, check=t.OK).stdout
+            self.assertEqual(merged, there)
 
 
 class Old(Shards, t.Case):

@@ -42,7 +42,7 @@ class Flight(unittest.TestCase):
     def imported(self, *files):
         done = probing("import", *files, "-o", "out.db", "--force", check=t.OK)
         about = json.loads(probing("info", "--check", "--json", "out.db", check=t.OK).stdout)[0]
-        self.assertTrue(about["check"]["sound"] and about["check"]["sealed"], about)
+        self.assertTrue(about["check"]["sound"] and about["check"]["verified"], about)
         return done.stderr
 
     def report(self):
@@ -215,7 +215,7 @@ class Flight(unittest.TestCase):
 
     def test_what_is_no_dump(self):
         cases = (("harmful", "object of a class; .* runs nothing of a pickle"), ("cut", "its pickle is damaged"),
-                 ("cut.json", "its JSON is damaged in line 1"), ("deep", None), ("own", None), ("root", "no dump of PyTorch's Flight Recorder"))
+                 ("cut.json", "its JSON is damaged in line 1"), ("deep", None), ("own", None), ("root", "not a dump of PyTorch's Flight Recorder"))
         for name, says in cases:
             with self.subTest(name):
                 done = probing("import", "--from", "flight", os.path.join(CORPUS, name), "-o", name + ".db")

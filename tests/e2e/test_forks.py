@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Children: by fork, by exec of Python and of something else, by spawn."""
 import collections
+import os
 import signal
 import subprocess
 import sys
 import time
 import unittest
 
+import by_work
 import probing_test as t
 from probing_test import fixture_command, probing
 
@@ -61,8 +63,13 @@ class Attached(Children, t.Case):
     @classmethod
     def setUpClass(cls):
         t.need_perf()
-        with t.scratch(), t.target(fixture_command("forks.py", "--seconds", 4, "--delay", 0.7)) as target:
-            probing("record", "--pid", target.pid, "-F", 499, "-o", "out.db", check=t.OK)
+        with t.scratch(), t.target(by_work.gated("forks.py", "--seconds", 3.5)) as target, \
+                t.recorder("--pid", target.pid, "-F", 499, "-o", "out.db") as process:
+            t.await_recording(process)
+            os.kill(target.pid, signal.SIGUSR1)
+            said = process.communicate(timeout=60)[1]
+            if process.returncode != t.OK:
+                raise AssertionError(said)
             cls.recording = t.Recording("out.db")
 
 
@@ -84,7 +91,7 @@ class WhileNobodyLooks(t.Case):
         t.need_perf()
         shell = subprocess.Popen(["/bin/sh", "-c", self.LOOP], stdin=subprocess.PIPE)
         with t.scratch(), t.recorder("--pid", shell.pid, "-o", "out.db") as recorder:
-            t.wait_until(lambda: "recording" in recorder.stderr.readline(), what="the recorder's first lines")
+            t.await_recording(recorder)
             recorder.send_signal(signal.SIGSTOP)
             before = time.time()
             shell.communicate(b"once\n")
@@ -92,7 +99,7 @@ class WhileNobodyLooks(t.Case):
             time.sleep(0.5)
             recorder.send_signal(signal.SIGCONT)
             recorder.communicate(timeout=30)
-            children = [row for row in t.Recording("out.db").processes if row["pid"] != shell.pid]
+            children = sorted((row for row in t.Recording("out.db").processes if row["pid"] != shell.pid), key=lambda row: row["started"])
         self.assertEqual(["sleep", "sh"], [row["name"] for row in children])
         for row in children:
             self.assertLessEqual(before, row["started"] + 0.001)

@@ -39,7 +39,7 @@ def imported(name, *more):
     """Import a file of the corpus; the recording must be sound."""
     probing("import", given(name), "-o", "out.db", "--force", *more, check=t.OK)
     about = json.loads(probing("info", "--check", "--json", "out.db", check=t.OK).stdout)[0]
-    assert about["check"]["sound"] and about["check"]["sealed"], about
+    assert about["check"]["sound"] and about["check"]["verified"], about
     assert about["runs"][0]["mode"] == "imported", about
     return about
 
@@ -147,7 +147,7 @@ class Nvprof(Import):
         probing("import", given("nvprof/summary.nvprof"), "--into", "out.db", check=t.OK)
         probing("import", given("nsys/small.sqlite"), "--into", "out.db", check=t.OK)
         about = json.loads(probing("info", "--check", "--json", "out.db", check=t.OK).stdout)[0]
-        self.assertTrue(about["check"]["sound"] and about["check"]["sealed"], about)
+        self.assertTrue(about["check"]["sound"] and about["check"]["verified"], about)
         self.assertEqual(before, ask("out.db", "SELECT * FROM stack_total"))
         self.assertEqual([("nvprof", 2), ("nsys", 3)], [tuple(row.values()) for row in ask(
             "out.db", "SELECT format, count(*) FROM gpu.kernels JOIN gpu_trace USING (trace) GROUP BY trace")])
@@ -260,7 +260,7 @@ class Speedscope(Import):
         self.assertEqual([], [row for row in named if "(" in row["name"]])
 
     def test_what_does_not_fit_is_refused(self):
-        for name, what in (("close", "closed"), ("frame", "not there"), ("weights", "weights"), ("deep", "JSON")):
+        for name, what in (("close", "closed"), ("frame", "missing frame"), ("weights", "weights"), ("deep", "JSON")):
             with self.subTest(name):
                 done = probing("import", given("speedscope/%s.json" % name), "-o", "out.db", check=t.BAD_DATA)
                 self.assertSentence(done.stderr, what)

@@ -5,6 +5,7 @@ import re
 import sqlite3
 import unittest
 
+import by_work
 import probing_test as t
 
 COLLECTING = """
@@ -55,7 +56,7 @@ class Frames(t.Case):
         with open("program.py", "w") as file:
             file.write(program)
         with t.target([t.DEBIAN_PYTHON, "program.py"]) as started:
-            t.probing("record", "--pid", started.pid, "-d", seconds, "-F", 999, "-o", "probing.db", *more, check=t.OK)
+            by_work.record(started, seconds, 999, "probing.db", *more)
 
     def query(self, sql):
         with contextlib.closing(sqlite3.connect("probing.db")) as db:
@@ -129,7 +130,10 @@ class Imports(Frames):
         with open("program.py", "w") as file:
             file.write(IMPORTING.replace("range(50000)", "range(10**9)"))
         with t.target([t.DEBIAN_PYTHON, "program.py"]) as started:
-            shown = t.probing("backtrace", started.pid, "--no-native", check=t.OK).stdout
+            def take():
+                return t.probing("backtrace", started.pid, "--no-native", check=t.OK).stdout
+            t.wait_until(lambda: "work" in take(), 30, "the program to work")
+            shown = take()
             everything = t.probing("backtrace", started.pid, "--interpreter-frames", check=t.OK).stdout
         self.assertIn("again", shown)
         self.assertIn("work", shown)

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import unittest
 
+import by_work
 import probing_test as t
 from probing_test import fixture_command, probing, recorder
 
@@ -72,7 +73,7 @@ class Trampolines:
         command = fixture_command("callbacks.py", "--seconds", t.LONGEST_TARGET_S, python=python)
         command[1:1] = ["-X", cls.option]
         with t.scratch(), target(command) as started:
-            cls.recording, cls.truth = t.record(started.pid, 3), started.truth
+            cls.recording, cls.truth = by_work.record(started, 3), started.truth
             cls.shown, cls.everything = folded("probing.db"), folded("probing.db", "--interpreter-frames")
 
     def between_marks(self, sample):
@@ -240,7 +241,7 @@ class Made(t.Case):
     @t.statistical("bounds shares of random samples", 0.0002)
     def test_two_processes_with_the_same_addresses(self):
         """A forked child runs what it was forked with, under the names that its parent wrote."""
-        probing("record", "-F", 499, "-o", "fork.db", "--", *fixture_command("jit", "fork", 2), check=t.OK)
+        probing("record", "-F", 499, "-o", "fork.db", "--", *fixture_command("jit", "fork", 4), check=t.OK)
         self.recording = t.Recording("fork.db")
         for process in self.recording.processes:
             self.addCleanup(remove_files, process["pid"])
@@ -263,7 +264,7 @@ class Made(t.Case):
     def test_in_another_pid_namespace(self):
         """The process knows itself, and names its file, by another number."""
         t.need_root()
-        command = [t.need_program("unshare"), "--fork", "--pid", *fixture_command("jit", "map", 2)]
+        command = [t.need_program("unshare"), "--fork", "--pid", *fixture_command("jit", "map", 4)]
         self.addCleanup(remove_files, 1)
         probing("record", "-F", 499, "-o", "namespace.db", "--", *command, check=t.OK)
         self.recording = t.Recording("namespace.db")
@@ -300,7 +301,7 @@ class Node(t.Case):
         with open("script.js", "w") as script:
             script.write(SCRIPT % (t.LONGEST_TARGET_S * 1000))
         with target([node, "--perf-basic-prof", "script.js"]) as started:
-            recording = t.record(started.pid, 2)
+            recording = by_work.record(started, 2)
         share = recording.share(lambda s: s.stack and "fibonacci" in recording.names(s.stack))
         self.assertShare(0.5, share, "fibonacci")
         frames = [f for s in recording.samples if s.stack for f in recording.path(s.stack) if f.name == "fibonacci"]

@@ -120,7 +120,7 @@ class KernelPlaces(t.RecordedCase):
         """Its fields call_site and ptr are addresses in the kernel."""
         t.need_tracefs()
         subprocess.run(t.WITH_TRACEFS + [t.BINARY, "record", "-e", "kmem:kmalloc", "-c", "50", "-o", "kmalloc.db", "--",
-                                                  sys.executable, "-c", BUSY], check=True, capture_output=True, timeout=60)
+                                                  sys.executable, "-c", BUSY], check=True, capture_output=True, timeout=3 * t.HANG_S)
         columns = query("kmalloc.db", "SELECT call_site, ptr, bytes_req FROM \"kmem:kmalloc\"")
         self.assertGreater(len(columns), 5)
         self.assertEqual({(None, None)}, {row[:2] for row in columns})
@@ -149,7 +149,7 @@ class HiddenKernel(t.Case):
             hidden.writelines("0" * 16 + line[16:] for line in lines)
         script = 'mount --bind zeros /proc/kallsyms && exec "$@"'
         done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", t.BINARY, "record", "-F", "499",
-                               "-o", "probing.db", "--", sys.executable, "-c", BUSY], capture_output=True, text=True, timeout=60)
+                               "-o", "probing.db", "--", sys.executable, "-c", BUSY], capture_output=True, text=True, timeout=3 * t.HANG_S)
         self.assertTrue(os.path.exists("probing.db"), done.stderr)
         self.assertGreater(query("probing.db", "SELECT count(*) FROM frame WHERE kind = 'kernel'")[0][0], 3)
         self.assertEqual([(0, 0)], query("probing.db", "SELECT count(address), count(function) FROM frame WHERE kind = 'kernel'"))

@@ -59,8 +59,8 @@ class Kubernetes(p.Case):
         self.assertIn(recorder("daemonset.yaml")["args"][-1].split("=")[1], one["args"])
 
     def test_documented_rights(self):
-        """docs/containers.md names the same capabilities."""
-        with open(os.path.join(p.ROOT, "docs", "containers.md")) as file:
+        """docs/installing.md names the same capabilities."""
+        with open(os.path.join(p.ROOT, "docs", "installing.md")) as file:
             text = file.read()
         profile, = documents("debug-profile.yaml")
         for name, rights in (("sidecar.yaml", recorder("sidecar.yaml")["securityContext"]), ("daemonset.yaml", recorder("daemonset.yaml")["securityContext"]),
@@ -85,7 +85,7 @@ class Kubernetes(p.Case):
             process = subprocess.Popen(["setpriv", "--no-new-privs", "--bounding-set", bounding, p.BINARY] + given + ["--frequency=199"],
                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
             try:
-                p.wait_until(lambda: p.has_samples(path) or process.poll() is not None, 30, "samples")
+                p.wait_until(lambda: p.has_samples(path) or process.poll() is not None, 120, "samples")
             finally:
                 process.send_signal(signal.SIGTERM)
                 said = process.communicate(timeout=30)[1]

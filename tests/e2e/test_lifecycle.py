@@ -10,9 +10,11 @@ import signal
 import sqlite3
 import stat
 import sys
+import textwrap
 import time
 import unittest
 
+import by_work
 import probing_test as t
 from probing_test import fixture, fixture_command, probing, recorder
 
@@ -29,6 +31,14 @@ def load_soak():
 def rows(path, sql):
     with contextlib.closing(t.connect(path)) as db:
         return db.execute(sql).fetchall()
+
+
+def pauses(path):
+    """Ends of the pauses of a recording that is being written."""
+    try:
+        return rows(path, "SELECT ended FROM pause ORDER BY started")
+    except sqlite3.Error:
+        return []
 
 
 def read_line(stream, timeout_s=WAIT_S):
@@ -149,7 +159,8 @@ class Orders(t.Case):
 
     def test_commands_to_the_recorder_of_a_command(self):
         command = fixture_command("demo.py", "--seconds", t.LONGEST_TARGET_S)
-        with commanded("--", *command) as (process, commands):
+        # Small stacks: rings hold all samples of 10 s, for which the recorder may wait for a processor.
+        with commanded("--stack-bytes", 4096, "--", *command) as (process, commands):
             self.assertTrue(all(stat.S_ISFIFO(os.stat(name).st_mode) for name in ("control", "reply")))
             t.wait_for_samples("out.db")
             self.assertEqual("ok pause", commands.ask("pause"))
@@ -175,9 +186,13 @@ class Orders(t.Case):
 
     def test_each_flush_is_answered(self):
         """Also one that the end of the recording overtakes, as happens to a third of these."""
-        for _ in range(6):
-            with commanded("--", "sleep", "0.4") as (process, commands):
+        os.mkfifo("gate")
+        for i in range(6):
+            with commanded("--", "sh", "-c", "read line < gate") as (process, commands), open("gate", "w") as gate:
                 commands.say("flush\nflush\nstop\n")
+                time.sleep(0.002 * i)
+                gate.write("go\n")
+                gate.flush()
                 process.communicate(timeout=WAIT_S)
                 self.assertEqual(["ok flush", "ok flush", "ok stop"], sorted(commands.reply.read().splitlines()))
 
@@ -210,7 +225,7 @@ class Orders(t.Case):
         with fixture("demo.py") as target, recorder("--pid", target.pid, "-F", 499, "-o", "out.db") as process:
             t.wait_for_samples("out.db")
             process.send_signal(signal.SIGUSR2)
-            t.wait_until(lambda: rows("out.db", "SELECT ended FROM pause") == [(None,)], WAIT_S, "the pause")
+            t.wait_until(lambda: pauses("out.db") == [(None,)], WAIT_S, "the pause")
             n = rows("out.db", "SELECT count(*) FROM sample")[0][0]
             process.send_signal(signal.SIGUSR2)
             process.send_signal(signal.SIGUSR1)
@@ -218,12 +233,17 @@ class Orders(t.Case):
             self.assertEqual(t.OK, t.stop_politely(process)[0])
 
     def test_pauses_are_no_part_of_the_duration(self):
-        with fixture("demo.py") as target, commanded("--pid", target.pid, "-d", 1) as (process, commands):
-            commands.ask("pause")
+        os.mkfifo("mine")
+        control = os.open("mine", os.O_RDWR)
+        self.addCleanup(os.close, control)
+        os.write(control, b"pause\n")  # so that it is read as soon as the recording begins
+        with fixture("demo.py") as target, \
+                recorder("--pid", target.pid, "-d", 1, "-o", "out.db", "--control", "mine") as process:
+            t.wait_until(lambda: pauses("out.db") == [(None,)], WAIT_S, "the pause")
             time.sleep(1.5)
             self.assertIsNone(process.poll())
             resumed = time.time()
-            commands.ask("resume")
+            os.write(control, b"resume\n")
             process.communicate(timeout=WAIT_S)
         run = t.Recording("out.db").run
         self.assertEqual((t.OK, 1), (process.returncode, run["clean"]))
@@ -232,26 +252,26 @@ class Orders(t.Case):
     def test_the_time_that_is_said_is_what_was_recorded(self):
         """Not what it took to begin, of which a program for the kernel is most."""
         with fixture("demo.py") as target:
-            said = probing("record", "--pid", target.pid, "-d", 0.2, "-o", "out.db", check=t.OK).stderr
-        run = t.Recording("out.db").run
+            result = by_work.record(target, 0.2, 499, "out.db")
+        said, run = result.said, result.run
         seconds = float(re.search(r"samples in ([\d.]+) s", said).group(1))
         self.assertLessEqual(seconds, run["ended"] - run["started"] + 0.05, said)
         self.assertGreaterEqual(seconds, 0.2)
 
     def test_delay(self):
         with fixture("demo.py") as target:
-            probing("record", "--pid", target.pid, "-d", 0.5, "-F", 199, "--delay", 1, "-o", "out.db", check=t.OK)
+            probing("record", "--pid", target.pid, "-d", 3, "-F", 199, "--delay", 1, "-o", "out.db", check=t.OK)
         result = t.Recording("out.db")
         (started, ended), = rows("out.db", "SELECT started, ended FROM pause")
         self.assertGreaterEqual(ended - started, 1)
         self.assertGreaterEqual(min(s.timestamp for s in result.samples), started + 1)
-        self.assertGreaterEqual(result.run["ended"], ended + 0.5)
+        self.assertGreaterEqual(result.run["ended"], ended + 3)
 
     def test_the_line_on_the_terminal(self):
         with fixture("demo.py") as target:
             pid, terminal = pty.fork()
             if pid == 0:
-                os.execv(t.BINARY, [t.BINARY, "record", "--pid", str(target.pid), "-o", "out.db"])
+                os.execv(t.BINARY, [t.BINARY, "record", "--pid", str(target.pid), "--stack-bytes", "4096", "-o", "out.db"])
             shown = b""
             try:
                 for wanted in (rb"\d+ s  \d+ samples  0 lost  \d+ KB", rb"KB  paused"):
@@ -270,6 +290,45 @@ class Orders(t.Case):
                 os.close(terminal)
         self.assertEqual(0, os.waitstatus_to_exitcode(status), shown)
         self.assertRegex(shown, rb"samples in [\d.]+ s")
+
+
+class Losses(t.Case):
+    """The kernel drops records while the recorder does not read."""
+
+    PROGRAM = textwrap.dedent("""\
+        import json, os, signal
+        begun = []
+        signal.signal(signal.SIGUSR1, lambda *_: begun.append(1))
+        os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])  # its ring, and no other, has to be full
+        print("ready", json.dumps({"pid": os.getpid()}), flush=True)
+        while not begun:
+            pass
+        import hashlib
+        hashlib.pbkdf2_hmac("sha256", b"a", b"b", 10)
+        print("done", flush=True)
+        while True:
+            hashlib.pbkdf2_hmac("sha256", b"a", b"b", 10000)
+    """)
+
+    def test_a_library_that_was_mapped_meanwhile(self):
+        with t.target([t.DEBIAN_PYTHON, "-c", self.PROGRAM]) as target:
+            with recorder("--pid", target.pid, "-F", 999, "-o", "out.db") as process:
+                t.wait_for_samples("out.db")
+                os.kill(process.pid, signal.SIGSTOP)
+                enough = target.cpu_s() + 0.5
+                t.wait_until(lambda: target.cpu_s() >= enough, 30, "500 samples with 32 KB each, for rings of 4 MB")
+                os.kill(target.pid, signal.SIGUSR1)
+                self.assertEqual("done\n", read_line(target.process.stdout))
+                os.kill(process.pid, signal.SIGCONT)
+                seen = time.time()
+                t.wait_until(lambda: rows("out.db", f"SELECT count(*) FROM sample WHERE timestamp > {seen + 2}") > [(100,)],
+                             30, "samples after the loss")
+                t.stop_politely(process)
+        result = t.Recording("out.db")
+        self.assertGreater(result.counters["lost"], 0)
+        after = [s for s in result.samples if s.timestamp > seen + 2]
+        inside = [s for s in after if any("libcrypto" in (frame.module or "") for frame in result.path(s.stack))]
+        self.assertGreater(len(inside), 0.9 * len(after))
 
 
 class Ends(t.Case):
@@ -322,8 +381,7 @@ class Ends(t.Case):
             process.kill()
             process.wait()
             try:
-                with open("/proc/%d/stat" % child) as status:
-                    self.assertIn(status.read().rsplit(")", 1)[1].split()[0], ("R", "S"))
+                t.wait_until(lambda: t.state_of(child) in "RS", WAIT_S, "the command to go on")
             finally:
                 os.kill(child, signal.SIGKILL)
         self.assertEqual("ok", t.Recording("out.db").integrity)
@@ -372,7 +430,9 @@ class Limits(t.Case):
     def test_retention(self):
         self.need_root_once()
         with fixture("demo.py") as target:
-            said = probing("record", "--pid", target.pid, "-F", 499, "--retention", 1, "-d", 4, "-o", "out.db", check=t.OK)
+            # Small stacks: rings hold all samples of 2 s, for which the recorder may wait for a processor.
+            said = probing("record", "--pid", target.pid, "-F", 499, "--stack-bytes", 4096, "--retention", 1, "-d", 4, "-o", "out.db",
+                           check=t.OK)
         figures = self.check("out.db")
         self.assertIn("newest", said.stderr)
         self.assertGreater(figures["counters"]["dropped"], 0)

@@ -5,6 +5,7 @@ import os
 import signal
 import time
 
+import by_work
 import probing_test as t
 
 
@@ -14,6 +15,17 @@ def sources():
 
 def await_main_end(pid):
     t.wait_until(lambda: t.state_of(pid) == "Z", 20, "the main thread's end")
+
+
+def is_another_program(target):
+    """Whether the target's thread has executed the program again, and that one has set up its threads."""
+    return t.state_of(target.pid) != "Z" and len(os.listdir("/proc/%d/task" % target.pid)) == 3 and \
+        "--exec" not in command_of(target.pid)
+
+
+def command_of(pid):
+    with open("/proc/%d/cmdline" % pid) as command:
+        return command.read()
 
 
 def without_nap(result):
@@ -32,7 +44,8 @@ class Ended(t.Case):
     def setUp(self):
         super().setUp()
         started = t.fixture("without_main.py")
-        self.pid = started.__enter__().pid
+        self.target = started.__enter__()
+        self.pid = self.target.pid
         self.addCleanup(started.__exit__, None, None, None)
         await_main_end(self.pid)
 
@@ -40,7 +53,7 @@ class Ended(t.Case):
     def test_recorded_by_each_source(self):
         for source in sources():
             with self.subTest(source=source):
-                result = t.record(self.pid, 1, 199, source + ".db", "--source", source)
+                result = by_work.record(self.target, 1, 199, source + ".db", "--source", source)
                 self.assertGreater(len(result.samples), 10)
                 samples = without_nap(result)
                 self.assertNearlyAll(sum(is_of_spin(result.names(s.stack)) for s in samples), len(samples), "in spin")
@@ -66,7 +79,7 @@ class Ended(t.Case):
         return sorted(os.listdir("/proc/%d/task" % self.pid), key=int)
 
     def test_top(self):
-        done = t.probing("top", self.pid, "-b", "-n", 2, "-d", 1, "-F", 199, "-w", 0, "--sort", "total", check=t.OK)
+        done = t.probing("top", self.pid, "-b", "-n", 2, "-d", 2, "-F", 199, "-w", 0, "--sort", "total", check=t.OK)
         self.assertRegex(done.stdout, r"(?m)^ *\d+\.\d .*\bspin\b")
 
     def test_backtrace(self):
@@ -108,12 +121,12 @@ class Ends(t.Case):
     def test_recording_goes_on(self):
         for source in sources():
             with self.subTest(source=source), t.fixture("without_main.py", "--main", 2) as started:
-                result = t.record(started.pid, 3, 199, source + ".db", "--source", source)
+                result, since = self.record(started, source, lambda: t.state_of(started.pid) == "Z")
                 ended = {row["tid"]: row["ended"] for row in result.threads}
                 self.assertEqual("Z", t.state_of(started.pid))
                 if source != "poll":  # it is told of no thread's end that stays in /proc
                     self.assertIsNotNone(ended[started.pid])
-                late = self.check_late(result)
+                late = self.check_late(result, since)
                 if source == "bpf":
                     self.assertNearlyAll(sum(s.verdict == "exact" for s in late), len(late), "read inside the interrupt")
 
@@ -121,10 +134,11 @@ class Ends(t.Case):
     def test_a_thread_executes_a_program(self):
         """It is the main thread then, and the process one like any other."""
         for source in sources():
-            with self.subTest(source=source), t.fixture("without_main.py", "--main", 0.2, "--exec", 1) as started:
-                result = t.record(started.pid, 3, 199, source + ".db", "--source", source)
+            with self.subTest(source=source), t.fixture("without_main.py", "--main", 0.2, "--exec", 2) as started:
+                await_main_end(started.pid)
+                result, since = self.record(started, source, lambda: is_another_program(started))
                 self.assertNotEqual("Z", t.state_of(started.pid))
-                self.check_late(result)
+                self.check_late(result, since)
 
     @t.statistical("of some 200 samples two may be read late", 0.001)
     def test_it_does_so_in_a_pause(self):
@@ -138,30 +152,49 @@ class Ends(t.Case):
             with t.recorder("--pid", started.pid, "-o", "paused.db", "-F", 199) as process:
                 t.wait_for_samples("paused.db")
                 os.kill(process.pid, signal.SIGUSR2)
-                t.wait_until(lambda: t.state_of(started.pid) != "Z", 20, "another program")
-                time.sleep(0.5)  # until it is what it was made for
+                t.wait_until(lambda: is_another_program(started), 30, "another program")
                 os.kill(process.pid, signal.SIGUSR2)
-                time.sleep(1.5)
+                since = self.await_late(started)
                 status, _, said = t.stop_politely(process)
                 self.assertEqual(t.OK, status, said)
-            self.check_late(t.Recording("paused.db"))
+            self.check_late(t.Recording("paused.db"), since)
 
-    def check_late(self, result):
+    def record(self, target, source, has_changed):
+        """(recording, when the samples begin that are judged) of a program that changes meanwhile."""
+        with t.recorder("--pid", target.pid, "-F", 199, "-o", source + ".db", "--source", source) as process:
+            t.await_recording(process)
+            t.wait_until(has_changed, 30, "the change")
+            since = self.await_late(target)
+            status, _, said = t.stop_politely(process)
+            self.assertEqual(t.OK, status, said)
+        return t.Recording(source + ".db"), since
+
+    @staticmethod
+    def await_late(target):
+        """Work that is not judged, as the recorder learns of a change some time later, and then some that is."""
+        t.wait_for_cpu(0.2, target.pid)
+        time.sleep(0.3)
+        since = time.time()
+        t.wait_for_cpu(0.5, target.pid)
+        return since
+
+    def check_late(self, result, since):
         self.assertEqual([None], [row["ended"] for row in result.processes])
-        late = [s for s in without_nap(result) if s.timestamp > result.run["ended"] - 1]
+        late = [s for s in without_nap(result) if s.timestamp > since]
         self.assertGreater(len(late), 10)
         self.assertNearlyAll(sum(is_of_spin(result.names(s.stack)) for s in late), len(late), "late in spin")
         return late
 
     def test_the_end_is_the_last_threads(self):
+        """Which its parent sees."""
         command = t.fixture_command("without_main.py", "--main", 0.3, "--seconds", 1.5)
+        parent = "import subprocess, sys, time; subprocess.run(sys.argv[1:], check=True); print(time.time())"
         began = time.time()
-        t.probing("record", "-F", 199, "-o", "command.db", "--", *command, check=t.OK)
-        ended = time.time()
+        done = t.probing("record", "-F", 199, "-o", "command.db", "--", t.DEBIAN_PYTHON, "-c", parent, *command, check=t.OK)
+        ended = float(done.stdout.splitlines()[-1])
         result = t.Recording("command.db")
-        main = result.processes[0]["pid"]
-        left, = (row["ended"] for row in result.threads if row["tid"] == main)
-        process, = (row["ended"] for row in result.processes)
-        self.assertLess(left, process - 0.5)
-        self.assertTrue(began + 1.5 < process <= ended, (began, process, ended))
-        self.assertAlmostEqual(process, max(s.timestamp for s in result.samples), delta=0.3)
+        process, = (row for row in result.processes if row["command"].endswith("1.5") and "subprocess" not in row["command"])
+        left, = (row["ended"] for row in result.threads if row["tid"] == process["pid"])
+        self.assertLess(left, process["ended"] - 0.5)
+        self.assertTrue(began + 1.5 < process["ended"] <= ended + 0.001, (began, process, ended))
+        self.assertGreaterEqual(process["ended"] + 0.001, max(s.timestamp for s in result.samples if s.pid == process["pid"]))

@@ -27,7 +27,7 @@ def environment():
 
 
 def run(*command, folder=None):
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60,
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=3 * p.HANG_S,
                           env=environment(), cwd=folder)
     if done.returncode != 0:
         raise AssertionError("%s: %s%s" % (" ".join(command), done.stdout, done.stderr))
@@ -46,7 +46,7 @@ def need(program):
 class Manual(unittest.TestCase):
     def test_pages_have_no_mistakes(self):
         need("mandoc")
-        for verb in [None] + verbs():
+        for verb in [None, "schema", "format"] + verbs():
             page = run(p.BINARY, "help", "--man", *([verb] if verb else []))
             done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning"], input=page, stdout=subprocess.PIPE, text=True, check=False)
             found = [line for line in done.stdout.splitlines() if "missing date" not in line]
@@ -71,10 +71,29 @@ class Manual(unittest.TestCase):
             for option in re.findall(r"^ {2,6}(?:-\w, )*(--[a-z-]+)", run(p.BINARY, "cluster", verb, "--help"), re.M):
                 self.assertIn("\\fB%s\\fR" % option.replace("-", "\\-"), section)
 
+    def test_pages_of_tables_and_file_format(self):
+        """Each table that probing tables lists, with each column; and the version that a recording has."""
+        schema, file_format = run(p.BINARY, "help", "--man", "schema"), run(p.BINARY, "help", "--man", "format")
+        tables = [line.split("\t")[0] for line in run(p.BINARY, "help", "--words", "tables").splitlines()]
+        self.assertGreater(len(tables), 50)
+        for table in tables:
+            name = table if "." in table else "main." + table
+            section = schema.split('.SH "%s"\n' % name)[1].split(".SH")[0]
+            self.assertIn(".TP\n", section, name)
+        self.assertIn("\\fBtimestamp\\fR  REAL (seconds since 1970)", schema)
+        for text in (".TH PROBING\\-FORMAT 5", "0x50726f62", ".B sample_block\n", ".B stack\n"):
+            self.assertIn(text, file_format)
+        self.assertNotIn(".B hot_function\n", file_format)  # a view
+
     def test_unknown_verbs_and_shells(self):
         self.assertIn("did you mean record", self.refused("help", "--man", "recrod"))
         self.assertIn("bash, zsh or fish", self.refused("help", "--completion", "tcsh"))
         self.assertIn("no words of the kind stones", self.refused("help", "--words", "stones"))
+
+    def test_mistyped_options(self):
+        said = self.refused("record", "--durration", "5")
+        self.assertIn("there is no option --durration; did you mean --duration?", said)
+        self.assertIn("did you mean --quiet?", self.refused("compact", "--qiuet"))
 
     def refused(self, *arguments):
         done = subprocess.run([p.BINARY] + list(arguments), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
@@ -96,6 +115,7 @@ class Completes:
     def test_verbs(self):
         self.assertEqual({"record", "report", "repl"}, self.offered("probing", "re"))
         self.assertEqual({"backtrace"}, self.offered("probing", "help", "ba"))
+        self.assertEqual({"filters"}, self.offered("probing", "help", "fi"))
         self.assertEqual({"record", "report"}, self.offered("probing", "cluster", "re"))
 
     def test_options(self):
@@ -105,6 +125,15 @@ class Completes:
     def test_formats_and_events(self):
         self.assertEqual({"speedscope", "sqlite", "svg"}, self.offered("probing", "export", "--to", "s"))
         self.assertEqual({"page-faults"}, self.offered("probing", "record", "-e", "page-fa"))
+
+    def test_functions_and_tables(self):
+        self.assertEqual({"sample_function"}, self.offered("probing", "tables", "sample_fu"))
+        with open(os.path.join(self.folder, "a.folded"), "w", encoding="utf-8") as file:
+            file.write("main;work_hard;work_on 3\n")
+        run(p.BINARY, "import", "a.folded", "-o", "probing.db", folder=self.folder)
+        os.environ["PROBING_DATA_DIR"] = self.folder
+        self.addCleanup(os.environ.pop, "PROBING_DATA_DIR")
+        self.assertEqual({"work_hard", "work_on"}, self.offered("probing", "report", "--function", "work"))
 
     def test_processes(self):
         with p.target([p.DEBIAN_PYTHON, "-c", "import time; print('ready {}', flush=True); time.sleep(60)"]) as target:
@@ -147,15 +176,19 @@ class CompletesInZsh(Completes, unittest.TestCase):
             zsh.press("PS1='> '; fpath=(%s $fpath); autoload -Uz compinit; compinit -u -D; LISTMAX=1000\r" % self.folder)
             zsh.press("bindkey '^X' list-choices; clear; print rea''dy\r")
             zsh.wait_for("ready")
+            zsh.wait_for(lambda lines: ">" in lines)  # its editor has the terminal: the kernel shows no typed character by itself
             zsh.press(typed, "\x18")
 
             def found(lines):
                 rest = lines[lines.index("> " + typed) + 1:] if "> " + typed in lines else []
                 one = "%s\\S*" % re.escape(words[-1])  # words of one description share its line
                 return {word for line in rest for word in re.findall(r"(?:^|\s)(%s)(?=(?:\s+%s)*\s+-- )" % (one, one), line)}
-            zsh.wait_for(lambda lines: len(found(lines)) > 0)
-            zsh.take(0.3)  # the rest of the list
-            return found(zsh.lines())
+
+            def is_whole(lines):
+                """It is written from above to below, and then the cursor goes back behind what was typed."""
+                cursor = zsh.screen.cursor
+                return found(lines) and lines[cursor.y] == "> " + typed and cursor.x == len("> " + typed)
+            return found(zsh.wait_for(is_whole))
 
 
 class CompletesInFish(Completes, unittest.TestCase):

@@ -5,6 +5,7 @@ import os
 import sys
 import unittest
 
+import by_work
 import probing_test as t
 
 # What stands between a phase and burn(); None: generated code without a name.
@@ -16,7 +17,7 @@ class MapChanges(t.Case):
     @classmethod
     def setUpClass(cls):
         t.need_perf()
-        cls.recording, _ = t.record_fixture("map_changes", 30, seconds=3, hz=999)
+        cls.recording, _ = by_work.record_fixture("map_changes", 30, seconds=3, hz=999)
 
     def burning(self):
         """Samples in burn(), by phase, as what stands between the two."""

@@ -29,7 +29,7 @@ class Names(t.Case):
         cls.folder = folder.__enter__()
         cls.addClassCleanup(folder.__exit__, None, None, None)
         with t.fixture("names.py", python=cls.interpreter.path, place=cls.interpreter.place) as started:
-            cls.recording, cls.truth = t.record(started.pid, 0.5, 299), started.truth
+            cls.recording, cls.truth = t.record_cpu(started, 0.5, 299), started.truth
             cls.backtrace = probing("backtrace", started.pid, check=t.OK).stdout
             cls.backtrace_json = probing("backtrace", "--json", started.pid, check=t.OK).stdout
 

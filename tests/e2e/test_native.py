@@ -4,6 +4,7 @@ import collections
 import sys
 import unittest
 
+import by_work
 import probing_test as t
 
 
@@ -16,8 +17,8 @@ class Shape(t.Case):
     def setUpClass(cls):
         t.need_perf()
         t.need_place(cls.place)
-        cls.recording, _ = t.record_fixture("native_only", cls.mode, seconds=1.5, hz=499, place=cls.place,
-                                            source=cls.source)
+        cls.recording, _ = by_work.record_fixture("native_only", cls.mode, seconds=1.5, hz=499, place=cls.place,
+                                                  source=cls.source)
 
     def names(self, sample):
         return self.recording.names(sample.stack)

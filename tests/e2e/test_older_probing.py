@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The commands that the older probing documents, in a shell and as its pages have them: they work, or say what to type instead."""
 import os
-import re
 import subprocess
 import textwrap
 import time
@@ -273,6 +272,7 @@ class Documented(Typed):
                          'python documented.py & PID=$!')
         self.assertEqual("probing: active in process %d (followed: this process only)\n" % pid, self.errors())
         p.wait_until(lambda: len(self.rows("SELECT * FROM python.variables WHERE name = 'acc1'")) > 5, 30, "variables")
+        p.wait_until(lambda: self.rows("SELECT 1 FROM training_logs WHERE epoch = 2"), 30, "the end of epoch 1")
         variables = self.rows("SELECT timestamp, step, func, name, value FROM python.variables")
         self.assertEqual({("train", "loss"), ("train", "acc1")}, {tuple(row[2:4]) for row in variables})
         self.assertTrue(all(float(row[4]) >= 0 for row in variables), variables)
@@ -286,7 +286,7 @@ class Documented(Typed):
         self.assertEqual(1, len(self.rows("SELECT * FROM memory_usage WHERE timestamp > now() - interval '5 min'")))
         for hour, memory in self.rows("SELECT hour(timestamp), avg(memory_mb) FROM memory_usage GROUP BY hour(timestamp)"):
             self.assertTrue(0 <= int(hour) < 24 and float(memory) > 1)
-        self.assertEqual([["5"]], self.rows("SELECT count(*) FROM training_logs WHERE epoch = 1 AND timestamp > now() - 60"))
+        self.assertEqual([["5"]], self.rows("SELECT count(*) FROM training_logs WHERE epoch = 1 AND timestamp > now() - 600"))
         self.assertIn("probing.watch_vars=loss@train,acc1@train\n", self.type("probing $PID config"))
         # in a process that began without any, too
         self.type("probing $PID config probing.trace=train probing.torch.watch_vars=default")

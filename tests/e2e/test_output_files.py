@@ -399,12 +399,13 @@ class Control(t.Case):
             t.wait_until(lambda: os.path.exists("reply"), 20, "the FIFOs")
             t.wait_until(lambda: os.path.exists("out.db"), 20, "the recording")
             self.assertEqual(0o600, os.stat("fifo").st_mode & 0o777)
+            program = t.child_of(process.pid)  # of a recorder that is still there
             os.rename("fifo", "moved")
             with open("fifo", "w") as another:
                 another.write("precious")
             with open("moved", "w") as control:
                 control.write("stop\n")
-            os.kill(t.child_of(process.pid), 15)
+            os.kill(program, 15)
             process.communicate(timeout=30)
         with open("fifo") as another:
             self.assertEqual("precious", another.read())

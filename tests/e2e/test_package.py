@@ -56,15 +56,7 @@ class Package(unittest.TestCase):
         host.communicate()
 
     def run_in(self, host, line):
-        host.stdin.write(line + "\n")
-        host.stdin.flush()
-        printed = []
-        while True:
-            line = host.stdout.readline()
-            if line in ("done\n", ""):
-                self.assertTrue(line, "it has ended: %s" % printed)
-                return "".join(printed)
-            printed.append(line)
+        return p.run_in(host, line)
 
     def ask(self, pid, sql):
         done = p.probing("sql", pid, sql, "-f", "json", check=p.OK, env=self.environment)

@@ -104,6 +104,20 @@ class OnTerminal(t.Case):
         self.assertIn("LESS is FRX.", text)
         self.assertRegex(text, r"went on\s+status 0")
 
+    def test_verbs_that_print_for_people_have_it(self):
+        pid = str(os.getpid())
+        for words in (["timeline", "a.db"], ["memory", pid], ["cluster", "nodes", "--pid", pid],
+                      ["cluster", "query", "--pid", pid, "SELECT 'a row' AS x"], ["cluster", "backtrace", "--pid", pid],
+                      ["cluster", "report", "--help"]):
+            with self.subTest(words=words):
+                self.assertIn("went on", self.shown(*words, press=[("P:", "x\n")]))
+                self.assertNotIn("P:", self.shown("--no-pager", *words))
+
+    def test_requests_have_none(self):
+        text = self.shown("timeline", "a.db", "--requests", press=[("", "pixels=x\n\x04")])
+        self.assertRegex(text, r"bad 64 .*pixels")
+        self.assertNotIn("P:", text)
+
     def test_not_where_it_is_not_wanted(self):
         for words, more in ((["--no-pager", "doctor", "--help"], {}), (["doctor", "--no-pager", "--help"], {}),
                             (["doctor", "--help"], {"PROBING_PAGER": ""}), (["doctor", "--help"], {"PROBING_PAGER": "cat"}),

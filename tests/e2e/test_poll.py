@@ -15,8 +15,10 @@ import subprocess
 import sys
 import unittest
 
+import by_work
 import probing_test as t
 from probing_test import fixture, fixture_command, probing, recorder
+from test_record import demo_command
 
 HZ = 499
 # Where several interpreters, or the way from one program to the next, are at stake.
@@ -42,8 +44,8 @@ class Polled(t.Case):
             self.skipTest(memory_refusal())
 
     @staticmethod
-    def record(pid, seconds=1, hz=HZ):
-        return t.record(pid, seconds, hz, "out.db", "--source", "poll")
+    def record(target, seconds=1, hz=HZ, **started):
+        return by_work.record(target, seconds, hz, "out.db", "--source", "poll", **started)
 
     def python_names(self, recording, sample):
         return [frame.name for frame in recording.python(sample.stack)] if sample.stack else []
@@ -57,8 +59,8 @@ class Polled(t.Case):
         self.assertEqual({"truncated"}, set(recording.ends()))
         self.assertGreater(min(sample.weight for sample in recording.samples), 0)
         self.assertEqual(len(recording.samples), recording.counters["samples"])
-        self.assertGreater(recording.counters["looks"], 0)
-        self.assertIn("lost looks", recording.counters)
+        self.assertGreater(recording.counters["poll ticks"], 0)
+        self.assertIn("skipped poll ticks", recording.counters)
         for sample in recording.samples:
             kinds = {frame.kind for frame in recording.path(sample.stack)} if sample.stack else set()
             self.assertLessEqual(kinds, {"python"})
@@ -74,7 +76,7 @@ class OfOneInterpreter(Polled):
             raise unittest.SkipTest(memory_refusal())
         t.need_interpreter(cls.interpreter)
         with t.scratch(), fixture(*cls.arguments, python=cls.interpreter.path, place=cls.interpreter.place) as target:
-            cls.recording, cls.truth = cls.record(target.pid), target.truth
+            cls.recording, cls.truth = cls.record(target), target.truth
 
     def name(self, qualname):
         """What the interpreter knows of a qualified name: all of it from 3.11."""
@@ -174,7 +176,7 @@ print(time.process_time(), flush=True)
 
     def test_other_programs_have_weights_and_no_frames(self):
         with fixture("native_only", "threads") as target:
-            recording = self.record(target.pid, 0.7)
+            recording = self.record(target, 0.7)
         self.assertPolled(recording)
         self.assertEqual({"no_python"}, set(recording.verdicts()))
         self.assertEqual({None}, {sample.stack for sample in recording.samples})
@@ -182,7 +184,7 @@ print(time.process_time(), flush=True)
     def test_reading_it(self):
         """Reports, drawings and questions work on it as on any other."""
         with fixture("demo.py") as target:
-            self.record(target.pid, 0.7)
+            self.record(target, 0.7)
         self.assertIn("edit_distance", probing("report", "out.db", check=t.OK).stdout)
         probing("flamegraph", "out.db", "-o", "out.svg", check=t.OK)
         with open("out.svg") as drawing:
@@ -196,7 +198,7 @@ class Threads(Polled):
     @t.statistical("a thread runs on while its memory is read: the share of torn stacks is bounded", 0.0002)
     def test_each_has_its_own_functions(self):
         with fixture("threads.py", "--busy", 3, "--idle", 30, "--churn") as target:
-            recording, truth = self.record(target.pid, 2), target.truth["threads"]
+            recording, truth = self.record(target, 2), target.truth["threads"]
         self.assertPolled(recording)
         names = {thread["tid"]: thread["name"] for thread in recording.threads}
         wrong, seen = collections.Counter(), collections.Counter()
@@ -216,7 +218,7 @@ class Processes(Polled):
     def test_children_of_every_kind(self):
         """From a command's start to its end, each in a function of its own."""
         said = probing("record", "--source", "poll", "-F", 199, "-o", "out.db", "--",
-                       *fixture_command("processes.py", "--cpu", 0.2), env=t.fixture_environment(), check=t.OK)
+                       *fixture_command("processes.py", "--cpu", 0.4), env=t.fixture_environment(), check=t.OK)
         pids = json.loads(said.stdout.splitlines()[-1][len("ended "):])
         recording = t.Recording("out.db")
         self.assertPolled(recording)
@@ -236,7 +238,7 @@ class Processes(Polled):
         t.need_interpreter(other)
         with t.target(fixture_command("exec_chain.py", other.path)) as target, \
                 recorder("--source", "poll", "--pid", target.pid, "-F", 199, "-o", "out.db") as process:
-            t.wait_until(lambda: os.path.exists("out.db"), what="the recorder")
+            t.await_recording(process)
             target.process.send_signal(signal.SIGUSR1)
             _, said = process.communicate(timeout=60)  # with the end of the target
             self.assertEqual(0, process.returncode, said)
@@ -272,44 +274,42 @@ class Pace(Polled):
     def test_looks_that_cannot_be_are_said(self):
         """Nobody looks at 200 threads 20000 times a second."""
         with fixture("threads.py", "--busy", 2, "--idle", 200) as target:
-            said = probing("record", "--source", "poll", "--pid", target.pid, "-F", 20000, "-d", 1.5, "-o", "out.db",
-                           check=t.OK)
-        recording = t.Recording("out.db")
+            recording = self.record(target, 1.5, 20000)
         self.assertPolled(recording)
-        self.assertGreater(recording.counters["lost looks"], recording.counters["looks"])
-        self.assertLess(recording.counters["looks"], 20000)
-        self.assertRegex(said.stderr, r"\d+ of \d+ polls skipped.*the period grew to [0-9.]+ ms.*-F")
+        self.assertGreater(recording.counters["skipped poll ticks"], recording.counters["poll ticks"])
+        self.assertLess(recording.counters["poll ticks"], 20000 / 1.5 * (recording.run["ended"] - recording.run["started"]))
+        self.assertRegex(recording.said, r"\d+ of \d+ polls skipped.*the period grew to [0-9.]+ ms.*-F")
 
 
 class Refused(Polled):
     """Where perf_event_open is forbidden, as in containers, and where more is."""
 
+    WITHOUT_PERF = [os.path.join(t.BUILT_FIXTURES, "without_perf")]
+
     def without_perf(self, *arguments, more=(), **keywords):
-        command = [os.path.join(t.BUILT_FIXTURES, "without_perf"), *more, t.BINARY, "record", *map(str, arguments)]
+        command = [*self.WITHOUT_PERF, *more, t.BINARY, "record", *map(str, arguments)]
         done = subprocess.run(command, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, timeout=60, **keywords)
         return done
 
     def assertFallsBack(self, said, *patterns):
-        first = said.stderr.splitlines()[0]
+        first = said.splitlines()[0]
         self.assertRegex(first, r"^stack source: poll \(")
         for pattern in patterns:
             self.assertRegex(first, pattern)
 
     def test_a_process(self):
         with fixture("demo.py") as target:
-            said = self.without_perf("--pid", target.pid, "-d", 0.7, "-F", HZ, "-o", "out.db")
-        self.assertEqual(0, said.returncode, said.stderr)
-        self.assertFallsBack(said, "seccomp", "--cap-add PERFMON")
-        recording = t.Recording("out.db")
+            recording = by_work.record(target, 0.7, HZ, "out.db", prefix=self.WITHOUT_PERF)
+        self.assertFallsBack(recording.said, "seccomp", "--cap-add PERFMON")
         self.assertPolled(recording)
         self.assertIn("edit_distance", recording.all_names())
 
     def test_a_command(self):
-        said = self.without_perf("-F", HZ, "-o", "out.db", "--", *fixture_command("demo.py", "--seconds", 0.7))
+        said = self.without_perf("-F", HZ, "-o", "out.db", "--", *demo_command(0.7))
         self.assertEqual(0, said.returncode, said.stderr)
-        self.assertFallsBack(said, "seccomp")
-        self.assertEqual("ready {}", said.stdout.splitlines()[0])
+        self.assertFallsBack(said.stderr, "seccomp")
+        self.assertEqual("done\n", said.stdout)
         recording = t.Recording("out.db")
         self.assertPolled(recording)
         names = recording.all_names()
@@ -364,14 +364,13 @@ class Limits(Polled):
     def test_what_does_not_fit_is_polled(self):
         t.need_perf()
         with fixture("threads.py", "--busy", 2, "--idle", 40) as target:
-            said = self.limited(resource.RLIMIT_NOFILE, 64, 64, "--pid", target.pid, "-d", 0.7, "-F", HZ, "-o", "out.db")
+            recording = by_work.record(target, 0.7, HZ, "out.db",
+                                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)))
             refused = self.limited(resource.RLIMIT_NOFILE, 64, 64, "--source", "wakeup", "--pid", target.pid, "-d", 1)
-        self.assertEqual(0, said.returncode, said.stderr)
-        recording = t.Recording("out.db")
         if t.bpf_refusal() is None:  # one event a processor does it
             self.assertEqual("bpf", recording.run["stack_source"])
         else:
-            self.assertRegex(said.stderr.splitlines()[0], r"^stack source: poll \(.*file descriptors.*ulimit -n \d+")
+            self.assertRegex(recording.said.splitlines()[0], r"^stack source: poll \(.*file descriptors.*ulimit -n \d+")
             self.assertPolled(recording)
         self.assertIn("burn_red", recording.all_names())
         self.assertEqual(t.FAILED, refused.returncode)

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import unittest
 
+import by_work
 import probing_test as t
 from probing_test import probing
 
@@ -60,14 +61,20 @@ class Attached:
         t.wait_until(lambda: self.least_verified(names) >= 10, LONGEST_S, "verified samples of %s" % (names,))
 
     def least_verified(self, names):
+        return self.least_samples(names, t.SURE)
+
+    def least_samples(self, names, verdicts=None):
         recording, found = t.Recording(self.path), collections.Counter()
         for sample in recording.samples:
-            if sample.stack and sample.verdict in t.SURE:
+            if sample.stack and (verdicts is None or sample.verdict in verdicts):
                 found.update({frame.name for frame in recording.python(sample.stack)})
         return min(found[name] for name in names)
 
     def until_samples(self):
         t.wait_for_samples(self.path)
+
+    def until_begun(self):
+        t.await_recording(self.process)
 
     def stop(self):
         status, _, self.said = t.stop_politely(self.process)
@@ -83,8 +90,10 @@ def attached(pid, path="probing.db"):
 
 
 def record_until(pid, *names):
+    """A hundred samples of each of these functions: if 2 % are read late, a bound of 10 % is 5.7 standard errors away."""
     with attached(pid) as recorder:
         recorder.until(*names)
+        t.wait_until(lambda: recorder.least_samples(names) >= 100, LONGEST_S, "samples of %s" % (names,))
         return recorder.stop()
 
 
@@ -299,10 +308,10 @@ class Children(Processes):
     @t.statistical("a sample that is read late is not verified: how many are late is chance", 0.0005)
     def test_of_a_running_process(self):
         with t.target(t.fixture_command("processes.py", "--wait")) as started, attached(started.pid) as recorder:
-            t.wait_until(lambda: os.path.exists("probing.db"), what="the recording")
+            recorder.until_begun()
             os.kill(started.pid, signal.SIGUSR1)
             said = started.process.stdout.readline()
-            recorder.process.wait(LONGEST_S)
+            recorder.process.communicate(timeout=60)
         self.check(t.Recording("probing.db"), json.loads(said.split("ended ")[1]))
 
 
@@ -314,10 +323,10 @@ class Exec(Processes):
             self.skipTest("there is one Python only")
         with t.target(t.fixture_command("exec_chain.py", others[0].path)) as started:
             with attached(started.pid) as recorder:
-                t.wait_until(lambda: os.path.exists("probing.db"), what="the recording")
+                recorder.until_begun()
                 os.kill(started.pid, signal.SIGUSR1)
-                started.process.wait(LONGEST_S)
-                recorder.process.wait(LONGEST_S)
+                started.process.wait(60)
+                recorder.process.communicate(timeout=60)
             recording = t.Recording("probing.db")
         order = [[name for name in self.python_names(recording, sample)
                   if name in ("first_program", "second_program")] or [sample.verdict]
@@ -424,10 +433,9 @@ class Refused(Processes):
         if python is None:
             self.skipTest("there is no debug build of CPython (python3-dbg)")
         with t.target([python, "-c", "print('ready {}', flush=True)\nwhile True: pass"]) as started:
-            done = probing("record", "--pid", started.pid, "-d", 0.5, "-o", "out.db", check=t.OK)
-            self.assertRegex(done.stderr, r"Python 3[.0-9]+ \(debug build\) in process %d cannot be read .*"
+            recording = by_work.record(started, 0.5, 99, "out.db")
+            self.assertRegex(recording.said, r"Python 3[.0-9]+ \(debug build\) in process %d cannot be read .*"
                              "recording its native frames" % started.pid)
-        recording = t.Recording("out.db")
         self.assertEqual({"no_python"}, {sample.verdict for sample in recording.samples})
 
     def build_32_bit(self):
@@ -447,17 +455,17 @@ class Refused(Processes):
         self.build_32_bit()
         program = subprocess.Popen(["./ia32"])
         try:
-            done = probing("record", "--pid", program.pid, "-d", 0.5, "-o", "out.db", check=t.OK)
+            recording = by_work.record(t.Target(program, None), 0.5, 99, "out.db")
         finally:
             program.kill()
             program.wait()
-        self.assertRegex(done.stderr, "process %d is a 32-bit program" % program.pid)
-        self.assertNotIn("no Python in process", done.stderr)
-        self.assertEqual({"no_python"}, {sample.verdict for sample in t.Recording("out.db").samples})
+        self.assertRegex(recording.said, "process %d is a 32-bit program" % program.pid)
+        self.assertNotIn("no Python in process", recording.said)
+        self.assertEqual({"no_python"}, {sample.verdict for sample in recording.samples})
 
     def test_32_bit_command(self):
         self.build_32_bit()
-        done = probing("record", "-o", "out.db", "--", "timeout", "0.5", "./ia32")
+        done = probing("record", "-o", "out.db", "--", "sh", "-c", "ulimit -t 1; exec ./ia32")
         self.assertRegex(done.stderr, r"\d+ samples are of a 32-bit program and have no stacks")
         self.assertNotIn("no Python was found", done.stderr)
 

@@ -109,7 +109,7 @@ class Package(t.Case):
         cls.folder = folder.__enter__()
         cls.addClassCleanup(folder.__exit__, None, None, None)
         with fixture("demo.py") as target:
-            t.record(target.pid, 0.7, 299, "out.db")
+            t.record_cpu(target, 0.7, 299, "out.db")
         shutil.copy("out.db", "probing.db")
         with open("text", "w") as text:
             text.write("no recording")

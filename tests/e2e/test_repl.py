@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import tempfile
-import time
 import unittest
 
 import probing_test as p
@@ -106,8 +105,10 @@ class Prompt(unittest.TestCase):
     def test_interrupts(self):
         with self.target() as target:
             screen = self.open(target.pid)
-            screen.press("while True: pass\r", "\r")
-            time.sleep(0.5)
+            screen.press("if not print('ru' + 'ns', flush=True):\r")
+            screen.wait_for(lambda lines: "..." in lines)
+            screen.press("    while True: pass\r", "\r")
+            screen.wait_for(lambda lines: "runs" in lines)
             screen.press("\x03")
             screen.wait_for("KeyboardInterrupt")
             self.answers(screen, "'next'", "'next'")

@@ -74,7 +74,7 @@ class Report(t.RecordedCase):
 
     def test_recursion_counts_once(self):
         with t.fixture("deep.py", "--depth", 50) as target:
-            t.record(target.pid, 1, 199, "deep.db")
+            t.record_cpu(target, 0.8, 199, "deep.db")
         text = probing("report", "deep.db", "-n", 1000, check=t.OK).stdout
         line = next(line for line in text.splitlines() if "descend" in line)
         self.assertLessEqual(shares(line)[1], 100.0)
@@ -140,7 +140,7 @@ class Report(t.RecordedCase):
     def test_two_questions_at_once(self):
         probing("report", "--callers", "a", "--callees", "b", check=t.USAGE)
         said = probing("report", "--callers", "a", "--by", "line", check=t.USAGE)
-        self.assertIn("leave --by out", said.stderr)
+        self.assertIn("omit --by", said.stderr)
         probing("report", "--by", "colour", check=t.USAGE)
 
     def test_no_colour_in_a_pipe(self):

@@ -23,6 +23,10 @@ SAME_FOR_ALL_USERS = True
 # Waits, a lock, short children, recursion, and functions of one name: all that outputs treat in their own ways.
 PROGRAM = """
 import subprocess, threading, time, zlib
+def alpha(seconds): beta(seconds); burn(seconds)
+def beta(seconds): gamma(seconds); burn(seconds)
+def gamma(seconds): delta(seconds); burn(seconds)
+def delta(seconds): burn(seconds)
 def fall(n):
     return fall(n - 1) if n else burn(0.004)
 def burn(seconds):
@@ -32,8 +36,10 @@ def burn(seconds):
 def wait(lock):
     with lock:
         burn(0.01)
+alpha(0.03)
 lock = threading.Lock()
 for turn in range(40):
+    alpha(0.004)  # who looks late meets them, too
     lock.acquire()
     thread = threading.Thread(target=wait, args=(lock,), name="waiter")
     thread.start()
@@ -287,6 +293,7 @@ class Everywhere(t.Case):
     OPTIONS = ("-F", "499")
     TIME_UNIT = True
     NO_STACKS = {"[not sampled]", "[no stack]"}
+    CERTAIN = {"<module>", "alpha", "beta", "gamma", "delta", "burn", "fall", "wait"}  # what PROGRAM's time goes to
 
     @classmethod
     def setUpClass(cls):
@@ -315,6 +322,7 @@ class Everywhere(t.Case):
         self.by_weight = Sums.of_stacks((self.path_of(row), row["weight"]) for row in self.rows)
         self.by_count = Sums.of_stacks((self.path_of(row), row["samples"]) for row in self.rows if not row["unsampled"])
         self.assertGreater(len(self.by_weight.total), 10)
+        self.assertLessEqual(self.CERTAIN, {label.split(" (")[0] for label in self.by_weight.total})
 
     @staticmethod
     def path_of(row):
@@ -452,6 +460,7 @@ class Events(Everywhere):
     """Samples count events."""
     OPTIONS = ("--event", "minor-faults", "-c", "3")
     TIME_UNIT = False
+    CERTAIN = {"<module>", "exec"}  # memory is new while modules are imported
 
 
 del Everywhere

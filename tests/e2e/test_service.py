@@ -7,14 +7,33 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 import unittest
 
 import probing_test as p
+from test_exports import receiver
 
 SAME_FOR_ALL_USERS = True
 FOLDER = os.path.join(p.ROOT, "systemd")
-UNITS = ("probing.service", "probing@.service")
-LOAD = "import time\nend = time.monotonic() + 60\ndef busy():\n    while time.monotonic() < end:\n        sum(range(1000))\nprint('ready {}', flush=True)\nbusy()\n"
+UNITS = ("probing.service", "probing@.service", "probing-ship.service")
+# It is killed when its test ends, which waits up to two minutes for one step.
+LOAD = "import time\nend = time.monotonic() + 600\ndef busy():\n    while time.monotonic() < end:\n        sum(range(1000))\nprint('ready {}', flush=True)\nbusy()\n"
+
+# What the script needs of a recorder; each answer takes longer than the script waits for a part of it.
+SLOWLY = """#!/bin/bash
+for word; do
+	[ "$word" != --help ] || exit 0
+	[ "$before" != --control ] || control=$word
+	[ "$before" != -o ] || : >"$word"
+	before=$word
+done
+exec 3<>"${control%,*}" 4<>"${control#*,}"
+trap 'exit 0' TERM
+while read -r command <&3; do
+	printf o >&4; sleep 0.25; printf 'k seconds=1.0 ' >&4; sleep 0.25; echo 'samples=5 lost=0 bytes=1024' >&4
+	[ "$command" != stop ] || exit 0
+done
+"""
 
 
 def unit_text(name):
@@ -30,19 +49,24 @@ class ServiceCase(p.Case):
     def setUp(self):
         super().setUp()
         p.need_program("bash")
-        self.script = os.path.abspath("always-on")
-        with open(os.path.join(FOLDER, "always-on.in")) as source, open(self.script, "w") as to:
-            to.write(source.read().replace("@bindir@", os.path.dirname(os.path.abspath(p.BINARY))))
-        os.chmod(self.script, 0o755)
+        self.script, self.ship_script = (self.install(name) for name in ("always-on", "ship-all"))
         for name in "state", "run":
             os.mkdir(name)
         self.python = os.path.abspath("serviced%d" % os.getpid())  # no other test's Python has this name
         shutil.copy(os.path.realpath(p.DEBIAN_PYTHON), self.python)
         self.environment = dict(os.environ, STATE_DIRECTORY=os.path.abspath("state"), RUNTIME_DIRECTORY=os.path.abspath("run"))
 
+    @staticmethod
+    def install(name):
+        script = os.path.abspath(name)
+        with open(os.path.join(FOLDER, name + ".in")) as source, open(script, "w") as to:
+            to.write(source.read().replace("@bindir@", os.path.dirname(os.path.abspath(p.BINARY))))
+        os.chmod(script, 0o755)
+        return script
+
     def configure(self, *lines):
         with open("probing.conf", "w") as config:
-            config.write("\n".join(["processes = " + os.path.basename(self.python), "frequency = 199", "retention = 1h", "metrics = 0"]
+            config.write("\n".join(["processes = " + os.path.basename(self.python), "frequency = 49", "retention = 1h", "metrics = 0"]
                                    + list(lines)) + "\n")
 
     def say(self):
@@ -95,7 +119,7 @@ class Service(ServiceCase):
         self.configure()
         with self.service() as process:
             process.send_signal(signal.SIGHUP)
-            p.wait_until(lambda: "handed over" in self.say() or process.poll() is not None, 40, "the new recorder")
+            p.wait_until(lambda: "handed over" in self.say() or process.poll() is not None, 120, "the new recorder")
             new, = (path for path in glob.glob("state/*.db") if path in self.say().split("handed over")[1].split(" to ")[1])
             p.wait_for_samples(new)
         old, = (path for path in glob.glob("state/*.db") if path != new)
@@ -103,10 +127,58 @@ class Service(ServiceCase):
         self.assertEqual(2, len(re.findall(r"^probing: \d+ samples in [\d.]+ s, 0 lost, \d+ KiB: /", said, re.M)), said)
         of_old, of_new = self.times(old), self.times(new)
         self.assertLessEqual(of_old[1], of_new[0])
-        gap_s = (of_new[2][0][1] - of_old[2][-1][0]) / 1e9
-        self.assertTrue(0 <= gap_s < 2, gap_s)
+        new_pause, old_pause = of_new[2][0], of_old[2][-1]
+        self.assertLess(new_pause[0], old_pause[0])  # the new one is attached, and waits, before the old one pauses
+        gap_s = (new_pause[1] - old_pause[0]) / 1e9
+        self.assertTrue(0 <= gap_s < 20, gap_s)  # two answers, each of which the script gives 10 s (max_answer_s)
         for path in old, new:
             self.assertEqual((1, "ok"), (p.Recording(path).run["clean"], p.Recording(path).integrity))
+
+    def test_change_from_a_slow_recorder(self):
+        """One that does not answer for some seconds is still handed over from: what it has is no reason to begin again."""
+        self.configure()
+        with self.service() as process:
+            recorder, = p.children_of(process.pid)
+            os.kill(recorder, signal.SIGSTOP)
+            try:
+                process.send_signal(signal.SIGHUP)
+                time.sleep(4)
+            finally:
+                os.kill(recorder, signal.SIGCONT)
+            p.wait_until(lambda: re.search("handed over|has begun", self.say()), 120, "the new recorder")
+        self.assertIn("handed over", self.say())
+
+    def test_answers_that_come_in_parts(self):
+        """As they do where the script is not scheduled while it reads. A recorder of the test writes them slowly."""
+        self.configure()
+        with open("probing", "w") as file:
+            file.write(SLOWLY)
+        os.chmod("probing", 0o755)
+        self.environment["PROBING_BINARY"] = os.path.abspath("probing")
+        with open("said", "w") as said:
+            process = subprocess.Popen([self.script, "probing.conf"], env=self.environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+        try:
+            p.wait_until(lambda: glob.glob("state/*.db"), 60, "the recorder")
+            process.send_signal(signal.SIGHUP)
+            p.wait_until(lambda: re.search("handed over|goes on", self.say()), 60, "the new recorder")
+            self.assertRegex(self.say(), "(?s)probing: 5 samples in 1.0 s, 0 lost, 1 KiB: .*handed over from .* to ")
+        finally:
+            process.terminate()
+            process.wait(60)
+
+    def test_a_change_while_nothing_runs(self):
+        """The recorder that waits is replaced by one that waits."""
+        self.configure()
+        with open("said", "w") as said:
+            process = subprocess.Popen([self.script, "probing.conf"], env=self.environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+        try:
+            p.wait_until(lambda: "waiting for a process" in self.say(), 60, "the recorder")
+            process.send_signal(signal.SIGHUP)
+            p.wait_until(lambda: "a new recorder has begun" in self.say(), 60, "the new recorder")
+        finally:
+            process.terminate()
+            process.wait(60)
+        self.assertEqual([], os.listdir("run"))
 
     def test_a_change_that_fails(self):
         """The old recorder goes on."""
@@ -114,12 +186,12 @@ class Service(ServiceCase):
         with self.service() as process:
             self.configure("colour = red")
             process.send_signal(signal.SIGHUP)
-            p.wait_until(lambda: "goes on as it was" in self.say(), 20, "the answer")
+            p.wait_until(lambda: "goes on as it was" in self.say(), 120, "the answer")
             self.assertIsNone(process.poll())
             self.configure()
             os.rename("run", "away")  # the new one has no place for its FIFOs
             process.send_signal(signal.SIGHUP)
-            p.wait_until(lambda: "the new recorder did not start: the old one goes on" in self.say(), 20, "the answer")
+            p.wait_until(lambda: "the new recorder did not start: the old one goes on" in self.say(), 120, "the answer")
             os.rename("away", "run")
             self.assertIsNone(process.poll())
         self.assertEqual(1, p.Recording(*glob.glob("state/*.db")).run["clean"])
@@ -134,6 +206,42 @@ class Service(ServiceCase):
             os.kill(recorder, signal.SIGKILL)
             self.assertEqual(137, process.wait(20))  # so that systemd starts it again
         self.assertIn("the recorder ended with status 137", self.say())
+
+
+class Ship(ServiceCase):
+    @staticmethod
+    def has_processes(group):
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def test_recordings_that_begin_later_are_sent(self):
+        """It waits for the first one, sends it, and then a second one; SIGTERM to all its processes ends it."""
+        if "without libcurl" in p.probing("ship", "x", "--to", "http://127.0.0.1/x").stderr:
+            self.skipTest("built without libcurl")
+        p.need_perf()
+        os.mkdir("recordings")
+        with receiver() as (address, requests, _), open("said", "w") as said:
+            process = subprocess.Popen([self.ship_script], stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
+                                       env=dict(self.environment, SHIP_TO="otlp+" + address, SHIP_OPTIONS="--job batch --every 1s", SHIP_PAUSE_S="0.2",
+                                                SHIP_FOLDER=os.path.abspath("recordings")))
+            try:
+                for n in 1, 2:
+                    p.probing("record", "-q", "-o", "new.db", "--rate", 199, "--", p.DEBIAN_PYTHON, "-c",
+                              "import time\nend = time.process_time() + 0.2\nwhile time.process_time() < end: sum(range(1000))", check=p.OK)
+                    os.rename("new.db", "recordings/%d.db" % n)
+                    p.wait_until(lambda n=n: len(requests) == n or process.poll() is not None, 60, "the recording's samples")
+                    self.assertIsNone(process.poll(), self.say())
+            finally:
+                os.killpg(process.pid, signal.SIGTERM)
+                process.wait(30)
+                p.wait_until(lambda: not self.has_processes(process.pid), 30, "the end of the ship")  # which writes here until then
+        self.assertEqual(2, len(glob.glob("state/*.db")))
+        done = subprocess.run([self.ship_script], stderr=subprocess.PIPE, text=True)
+        self.assertEqual(p.USAGE, done.returncode)
+        self.assertSentence(done.stderr, "SHIP_TO is missing")
 
 
 def allowed_calls(words):

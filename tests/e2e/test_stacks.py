@@ -8,6 +8,7 @@ import collections
 import sys
 import unittest
 
+import by_work
 import probing_test as t
 import truth_judge
 
@@ -29,9 +30,9 @@ class Stacks(t.Case):
         if cls.source == "bpf":
             t.need_bpf()
         t.need_interpreter(cls.interpreter)
-        cls.recording, cls.truth = t.record_fixture(*cls.arguments, seconds=cls.seconds, hz=cls.hz,
-                                                    python=cls.interpreter.path,
-                                                    place=cls.interpreter.place, source=cls.source)
+        cls.recording, cls.truth = by_work.record_fixture(*cls.arguments, seconds=cls.seconds, hz=cls.hz,
+                                                          python=cls.interpreter.path,
+                                                          place=cls.interpreter.place, source=cls.source)
 
     def name(self, qualname):
         """What the interpreter knows of a qualified name: all of it from 3.11."""

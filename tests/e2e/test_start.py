@@ -3,6 +3,7 @@
 import contextlib
 import glob
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -87,7 +88,7 @@ class Hook(StartCase):
     def test_mistakes_leave_the_program_alone(self):
         for environment, says in (({"PROBING": "yes"}, "PROBING=yes means nothing: it is 0, 1, "),
                                   ({"PROBING": "1,nonsense=1"}, "there is no key nonsense: the keys are "),
-                                  ({"PROBING": "regex:("}, "is no regular expression"),
+                                  ({"PROBING": "regex:("}, "is not a regular expression"),
                                   ({"PROBING": "1", "PROBING_SAMPLE_RATE": "fast"}, "probing.sample_rate cannot be 'fast': it is "),
                                   ({"PROBING": "1", "PROBING_LOGLEVEL": "loud"}, "PROBING_LOGLEVEL=loud means nothing: it is off, error, "),
                                   ({"PROBING": "1", "PROBING_AGENT": "/nowhere"}, "/nowhere is not there")):
@@ -157,7 +158,76 @@ class Installed(unittest.TestCase):
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
             self.assertEqual("None\n", done.stdout)
             self.assertRegex(done.stderr, r"^probing: active in process \d+ \(followed: this process only\)\n$")
-            self.assertTrue(os.path.exists(os.path.join(os.path.dirname(hook), "probing.start")))
+            # it would take the place of probing.pth, at a hundred times its cost
+            self.assertFalse(os.path.exists(os.path.join(os.path.dirname(hook), "probing.start")))
+
+
+def user_site(folder, version, *names):
+    """A user's packages for an interpreter: another's hook, and what is named of python/."""
+    site = os.path.join(folder, "lib", "python" + version, "site-packages")
+    os.makedirs(site)
+    with open(os.path.join(site, "another.pth"), "w") as file:
+        file.write("import sys\n")
+    for name in names:
+        path = os.path.join(p.ROOT, "python", name)
+        if os.path.isdir(path):
+            shutil.copytree(path, os.path.join(site, name), ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(path, site)
+    return folder
+
+
+class Newest(unittest.TestCase):
+    """CPython 3.14 and 3.15 in a root of their own: the hook's older form, its newer one (PEP 829), and both."""
+
+    def test_forms(self):
+        need_injection()
+        p.need_place(p.sid())
+        program = "import os; print(os.environ.get('PROBING'), len(os.listdir('/proc/self/task')))"
+        for version, hooks, n_active in (("3.14", ["probing.pth"], 1), ("3.14", ["probing.start"], 0), ("3.15", ["probing.pth"], 1),
+                                         ("3.15", ["probing.start"], 1), ("3.15", ["probing.pth", "probing.start"], 1)):
+            with self.subTest(version=version, hooks=hooks), tempfile.TemporaryDirectory() as folder:
+                user_site(os.path.join(folder, "user"), version, "probing", *hooks)
+                shutil.copy(LIBRARY, folder)
+                enter = p.UNSHARE + ["sh", "-c", p.ENTER, "sh", p.SID_ROOT, folder, p.BUILT_FIXTURES]
+                done = subprocess.run(enter + ["env", "PYTHONUSERBASE=/mnt/fixtures/user", "PROBING=1", "PYTHONDONTWRITEBYTECODE=1",
+                                               "PROBING_AGENT=/mnt/fixtures/libprobing-agent.so", "/usr/bin/python" + version, "-c", program],
+                                      stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+                self.assertEqual((0, "None 3\n" if n_active else "1 1\n"), (done.returncode, done.stdout), done.stderr)
+                self.assertEqual(n_active, done.stderr.count("probing: active in process"), done.stderr)
+                self.assertEqual(n_active, done.stderr.count("\n"), done.stderr)
+
+
+class Cost(unittest.TestCase):
+    """Instructions that the hook adds, beside another one, to each start where PROBING is not set. valgrind takes seconds to count them."""
+    NIGHTLY_FOR_USERS = True  # it does not depend on rights
+    MAX_ADDED = 600000
+
+    def added(self, version, python, **more):
+        with tempfile.TemporaryDirectory() as folder:
+            counts = []
+            for names in [], ["probing.pth", "probing"]:
+                base = user_site(os.path.join(folder, str(len(names))), version, *names)
+                environment = {name: value for name, value in os.environ.items() if not name.startswith(("PROBING", "PYTHON"))}
+                environment.update(PYTHONUSERBASE=base, PYTHONHASHSEED="0", **more)
+                subprocess.run(python + ["-c", "pass"], env=environment, check=True, timeout=60)  # writes what is compiled once
+                done = subprocess.run([p.need_program("valgrind"), "--tool=callgrind", "--callgrind-out-file=/dev/null"] + python +
+                                      ["-c", "pass"], env=environment, capture_output=True, text=True, check=True, timeout=300)
+                counts.append(int(re.search(r"Collected : (\d+)", done.stderr).group(1)))
+            return counts[1] - counts[0]
+
+    def test_debian(self):
+        self.assertLessEqual(self.added(p.version_of(p.DEBIAN_PYTHON), [p.DEBIAN_PYTHON]), self.MAX_ADDED)
+
+    def test_newest(self):
+        """Run from here by its own loader, for its root has no valgrind."""
+        root, machine = p.SID_ROOT, os.uname().machine
+        loader = os.path.join(root, "lib64", "ld-linux-x86-64.so.2")
+        if machine != "x86_64" or not os.access(loader, os.X_OK):
+            self.skipTest("%s is not there; scripts/roots makes it" % loader)
+        libraries = ":".join(os.path.join(root, folder, machine + "-linux-gnu") for folder in ("lib", "usr/lib"))
+        python = [loader, "--library-path", libraries, os.path.join(root, "usr/bin/python3.15")]
+        self.assertLessEqual(self.added("3.15", python, PYTHONHOME=os.path.join(root, "usr")), self.MAX_ADDED)
 
 
 @p.for_each_interpreter(globals())

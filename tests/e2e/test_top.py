@@ -5,6 +5,7 @@ What stands on the screen is compared with what the fixtures say of themselves, 
 the program; what was a terminal before must be the same terminal afterwards.
 """
 import contextlib
+import itertools
 import os
 import re
 import signal
@@ -13,16 +14,19 @@ import termios
 import time
 import unittest
 
-from probing_test import (BINARY, DEBIAN_PYTHON, NO_INPUT, NOT_FOUND, OK, USAGE, fixture, need_perf, probing,
-                          scratch, statistical, wait_until)
+from probing_test import (BINARY, DEBIAN_PYTHON, NO_INPUT, NOT_FOUND, OK, USAGE, child_of, fixture,
+                          fixture_command, need_perf, probing, scratch, state_of, statistical, target, wait_until)
 from terminal import (BACK_TAB, DOWN, END, ENTER, ESCAPE, F1, F10, HOME, LEFT, PAGE_DOWN, PAGE_UP, RIGHT,
                       UP, Terminal, need_pyte)
 
 COLOUR = re.compile(rb"\x1b\[[0-9;]*3[0-7]m")
 TIME = r"(?:0|[\d.]+ \w+|\d+m \d+s)"
+# Targets of tests with many keys and views live longer than a busy machine takes for them. A target that must end is told so once it was seen.
+LONG_S = 300
 SPIN = """
 import signal, sys, time
 signal.signal(signal.SIGHUP, signal.SIG_IGN) # of a leader of its session that leaves
+signal.signal(signal.SIGUSR1, lambda *_: sys.exit())
 def warm(): return sum(i * i for i in range(20000))
 def cold():
     total = 0
@@ -36,6 +40,9 @@ while time.monotonic() < stop:
     cold()
     warm()
 """
+
+
+HEAD = r"(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d{4}\n"  # of each frame of a batch
 
 
 def top_on_terminal(*arguments, rows=24, columns=80, environment=None, encoding="utf-8"):
@@ -66,7 +73,7 @@ def has_samples(lines):
 
 
 @contextlib.contextmanager
-def spinning(seconds=30):
+def spinning(seconds=LONG_S):
     process = subprocess.Popen([DEBIAN_PYTHON, "-c", SPIN, str(seconds)], stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE)
     try:
@@ -89,11 +96,11 @@ class OnTerminal(unittest.TestCase):
         self.assertTrue(terminal.is_restored(), terminal.raw[-300:])
 
     def test_keys_and_views(self):
-        with fixture("threads.py") as target, top_on_terminal(target.pid, "--sort", "total") as terminal:
+        with target(fixture_command("threads.py", "--seconds", LONG_S)) as program, top_on_terminal(program.pid, "--sort", "total") as terminal:
             lines = terminal.wait_for(lambda lines: has_samples(lines) and "burn_red" in "\n".join(lines))
             self.assertIn("probing top", lines[0])
             self.assertIn("threads.py", lines[0])
-            self.assertIn("pid %d" % target.pid, lines[1])
+            self.assertIn("pid %d" % program.pid, lines[1])
             self.assertRegex(lines[1], r"Python 3\.\d+")
             self.assertRegex(lines[1], r"4 threads")
             self.assertRegex(lines[2], r"^last \d.*\d+ lost")
@@ -169,6 +176,12 @@ class OnTerminal(unittest.TestCase):
             n = number_of_samples(before)
             terminal.wait_for(lambda lines: number_of_samples(lines) > n)
             terminal.wait_for(lambda lines: number_of_samples(lines) > 60)
+            os.kill(target.pid, signal.SIGSTOP)  # no new samples: who looks late sees few, too
+            wait_until(lambda: state_of(target.pid) == "T", what="a stop")
+            for keys, expected in (("p", "PAUSED"), ("p", "since start")):  # those of before have been taken then
+                terminal.press(keys)
+                terminal.wait_for(lambda lines, expected=expected: expected in "\n".join(lines) and ("PAUSED" in "\n".join(lines)) == (expected == "PAUSED"))
+            self.assertGreater(number_of_samples(terminal.lines()), 60)
             terminal.press("r")
             terminal.wait_for(lambda lines: number_of_samples(lines) < 40)
             terminal.press("q")
@@ -220,8 +233,9 @@ class OnTerminal(unittest.TestCase):
                     self.assert_left(terminal)
 
     def test_the_end_of_the_process(self):
-        with spinning(2.5) as process, top_on_terminal(process.pid) as terminal:
+        with spinning() as process, top_on_terminal(process.pid) as terminal:
             terminal.wait_for(shows_cold)
+            process.send_signal(signal.SIGUSR1)
             process.wait()
             lines = terminal.wait_for("the process has ended")
             self.assertIn("ended", lines[0])
@@ -232,8 +246,9 @@ class OnTerminal(unittest.TestCase):
             self.assert_left(terminal)
 
     def test_leaving_with_the_process(self):
-        with spinning(1.5) as process, top_on_terminal(process.pid, "--exit") as terminal:
+        with spinning() as process, top_on_terminal(process.pid, "--exit") as terminal:
             terminal.wait_for(shows_cold)
+            process.send_signal(signal.SIGUSR1)
             self.assert_left(terminal)
 
     def test_signals(self):
@@ -253,13 +268,10 @@ class OnTerminal(unittest.TestCase):
             self.assertIsNone(process.poll())
 
     def test_stopping_and_going_on(self):
-        def state(pid):
-            with open("/proc/%d/stat" % pid) as stat:
-                return stat.read().rsplit(")", 1)[1].split()[0]
         with spinning() as process, top_on_terminal(process.pid) as terminal:
             terminal.wait_for(shows_cold)
             os.kill(terminal.pid, signal.SIGTSTP)
-            wait_until(lambda: state(terminal.pid) == "T", what="a stop")
+            wait_until(lambda: state_of(terminal.pid) == "T", what="a stop")
             terminal.take(0.1)
             self.assertTrue(terminal.has_old_modes())
             terminal.screen.reset()
@@ -291,10 +303,6 @@ class Commands(unittest.TestCase):
     def command(self, seconds):
         return ["--", DEBIAN_PYTHON, "-c", SPIN, str(seconds)]
 
-    def child_of(self, terminal):
-        with open("/proc/%d/task/%d/children" % (terminal.pid, terminal.pid)) as children:
-            return int(children.read().split()[0])
-
     def is_running(self, pid):
         try:
             with open("/proc/%d/stat" % pid) as stat:
@@ -303,8 +311,9 @@ class Commands(unittest.TestCase):
             return False
 
     def test_its_output_does_not_reach_the_screen(self):
-        with scratch(), top_on_terminal("--output", "out.txt", *self.command(2)) as terminal:
+        with scratch(), top_on_terminal("--output", "out.txt", *self.command(60)) as terminal:
             terminal.wait_for(shows_cold)
+            os.kill(child_of(terminal.pid), signal.SIGUSR1)
             terminal.wait_for("the process has ended")
             self.assertNotIn("ready", terminal.text())
             terminal.press("q")
@@ -315,9 +324,9 @@ class Commands(unittest.TestCase):
 
     def test_leaving_asks_what_becomes_of_it(self):
         for key, survives in (("q", False), ("d", True)):
-            with self.subTest(key), top_on_terminal(*self.command(20)) as terminal:
+            with self.subTest(key), top_on_terminal(*self.command(60)) as terminal:
                 terminal.wait_for(shows_cold)
-                child = self.child_of(terminal)
+                child = child_of(terminal.pid)
                 terminal.press("q")
                 terminal.wait_for("q: end the command, too")
                 terminal.press("f")
@@ -345,18 +354,30 @@ class PrintsFrames:
     def frames(self, *arguments, check=OK, **more):
         more.setdefault("env", dict(os.environ, COLUMNS="132"))
         done = probing("top", "-F", "199", *arguments, check=check, **more)
-        return [part.split("\n") for part in re.split(r"(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d{4}\n", done.stdout)[1:]]
+        return self.split(done.stdout)
+
+    @staticmethod
+    def split(text):
+        return [part.split("\n") for part in re.split(HEAD, text)[1:]]
+
+    def frame_of(self, n, seconds, *arguments):
+        """The one frame of at least so many samples: a process that gets little of a processor is looked at for longer."""
+        for i in range(5):
+            frames = self.frames(*arguments, "--once", "-d", seconds * 2 ** i)
+            self.assertEqual(len(frames), 1)
+            if number_of_samples(frames[0]) >= n:
+                break
+        self.assertGreaterEqual(number_of_samples(frames[0]), n, frames[0])
+        return frames[0]
 
     @statistical("bounds shares of random samples", 0.0005)
     def test_one_frame(self):
         with spinning() as process:
-            frames = self.frames(process.pid, "--once", "-d", "1.5", "--no-native", "--source", self.source)
-        self.assertEqual(len(frames), 1)
-        lines = frames[0]
+            lines = self.frame_of(150, 1.5, process.pid, "--no-native", "--source", self.source)
         self.assertIn("pid %d" % process.pid, lines[1])
         rows = {rest.split()[1]: (self_share, total_share) for self_share, total_share, rest in rows_of(lines)}
-        self.assertGreater(number_of_samples(lines), 5)
-        # It calls cold three times for each warm.
+        # It calls cold three times for each warm, whose loop takes twice as long at most: 60 %, which 150 samples leave by 20 points
+        # once in two millions (5 standard errors).
         self.assertGreater(rows["cold"][0], 40)
         self.assertGreater(rows["cold"][0], rows.get("warm", (0, 0))[1])
         self.assertGreater(rows["<module>"][1], 90)
@@ -364,11 +385,23 @@ class PrintsFrames:
         self.assertAlmostEqual(sum(self_share for self_share, _ in rows.values()), 100, delta=1)
 
     def test_until_the_end(self):
-        started = time.monotonic()
-        frames = self.frames("-b", "-d", "0.5", "-w", 0, "--by", "tree", "--no-native", "--rows", 60,
-                             "--source", self.source, "--", DEBIAN_PYTHON,
-                             "-c", SPIN, "1.5")
-        self.assertLess(time.monotonic() - started, 30)
+        """The program ends when a frame, which is not the first one, has shown what it does."""
+        words = [BINARY, "top", "-F", "199", "-b", "-d", "0.5", "-w", "0", "--by", "tree", "--no-native", "--rows", "60",
+                 "--source", self.source, "--", DEBIAN_PYTHON, "-c", SPIN, "60"]
+        with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env=dict(os.environ, COLUMNS="132")) as top:
+            try:
+                said = ""
+                while not any(re.search(r"- <module>", "\n".join(lines)) for lines in self.split(said)[1:]):
+                    line = top.stdout.readline()
+                    self.assertTrue(line, said)
+                    said += line
+                os.kill(child_of(top.pid), signal.SIGUSR1)
+                rest, errors = top.communicate(timeout=30)
+            finally:
+                top.kill()
+        self.assertEqual(top.returncode, OK, errors)
+        frames = self.split(said + rest)
         self.assertGreaterEqual(len(frames), 2)
         last = frames[-1]
         self.assertIn("the process has ended", last[1])
@@ -389,7 +422,8 @@ class Batches(PrintsFrames, unittest.TestCase):
     def test_views_and_filter(self):
         with fixture("threads.py") as target:
             options = ["--once", "-d", "0.7"]
-            lines = self.frames(target.pid, "--by", "thread", *options)[0]
+            # Three threads take turns: that 60 samples leave one of them out happens once in 10 billions.
+            lines = self.frame_of(60, 0.7, target.pid, "--by", "thread")
             self.assertEqual({rest.split()[0] for _, _, rest in rows_of(lines)} - {"python3"},
                              {"busy-0", "busy-1", "busy-2"})
             lines = self.frames(target.pid, "--by", "line", "--filter", "threads.py", *options)[0]
@@ -427,7 +461,7 @@ class BatchesPoll(PrintsFrames, unittest.TestCase):
 class Refusals(unittest.TestCase):
     def test_no_terminal(self):
         done = probing("top", os.getpid(), check=USAGE)
-        self.assertIn("no terminal", done.stderr)
+        self.assertIn("not a terminal", done.stderr)
         self.assertIn("probing record", done.stderr)
         self.assertEqual(done.stdout, "")
 
@@ -477,15 +511,18 @@ class Cost(unittest.TestCase):
                 return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
         with spinning() as process:
             live = subprocess.Popen([BINARY, "top", "-b", "-d", "0.2", "-F", "999", "-w", "1", "--source",
-                                     "poll", str(process.pid)], stdout=subprocess.DEVNULL)
+                                     "poll", str(process.pid)], stdout=subprocess.PIPE, text=True)
             try:
-                time.sleep(1.5)
+                # Frames, each of a fifth of a second: how late it starts does not matter.
+                heads = (None for line in live.stdout if re.match(HEAD, line))
+                self.assertEqual(len(list(itertools.islice(heads, 7))), 7)
                 before = resident(live.pid)
-                time.sleep(1.5)
+                self.assertEqual(len(list(itertools.islice(heads, 7))), 7)
                 self.assertLess(resident(live.pid) - before, 8 << 20)
             finally:
                 live.kill()
                 live.wait()
+                live.stdout.close()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ import os
 import pickle
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import unittest
@@ -95,14 +94,11 @@ class Gloo(test_comm.Gloo):
 
     def test_dumps_of_the_flight_recorder(self):
         """Of two ranks one hangs in a sum: dumps that each of them writes, and what the report makes of them."""
-        with self.folder() as folder, socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-            free.close()
+        with self.folder() as folder:
             dumps = os.path.join(folder, "dumps")
             program = subprocess.Popen([self.python, test_comm.FIXTURE, "--spawn", "2", "--trace", "--hang"], stdout=subprocess.DEVNULL,
                                        stderr=subprocess.DEVNULL, start_new_session=True, env=self.environment(
-                                           folder, AGENT=test_comm.LIBRARY, MASTER_PORT=str(port), TORCH_FR_BUFFER_SIZE="1000"))
+                                           folder, AGENT=test_comm.LIBRARY, TORCH_FR_BUFFER_SIZE="1000"))
             try:
                 paths = [os.path.join(folder, "result.%d" % rank) for rank in (0, 1)]
                 p.wait_until(lambda: all(os.path.exists(path) and os.path.getsize(path) > 0 for path in paths), self.timeout_s, "results")

@@ -41,6 +41,7 @@ for line in sys.stdin:
 class TorchCase(StartCase):
     """Programs with the start hook, and a folder of their own for rings."""
     rings = None
+    ready_s = 120  # they import torch, on a busy machine: only a program that hangs takes so long
 
     def setUp(self):
         super().setUp()
@@ -101,11 +102,14 @@ class Resnet(TorchCase):
     def test_times_add_up(self):
         """Children lie within their parent, and follow each other; the whole takes no longer than the step."""
         for stage in ("forward", "backward"):
-            whole, parts = self.sql(self.pid, "SELECT sum(duration) FILTER (WHERE module = 'ResNet'), sum(duration) FILTER (WHERE module IN "
-                                    "('conv1', 'bn1', 'relu', 'maxpool', 'layer1', 'layer2', 'layer3', 'layer4', 'avgpool', 'fc')) "
-                                    "FROM torch_trace WHERE step = 2 AND stage = '%s'" % stage)[0]
-            self.assertLess(parts, whole * 1.001)
-            self.assertGreater(parts, whole * 0.5)
+            rows = self.sql(self.pid, "SELECT sum(duration) FILTER (WHERE module = 'ResNet'), sum(duration) FILTER (WHERE module IN "
+                            "('conv1', 'bn1', 'relu', 'maxpool', 'layer1', 'layer2', 'layer3', 'layer4', 'avgpool', 'fc')) "
+                            "FROM torch_trace WHERE stage = '%s' GROUP BY step" % stage)
+            self.assertEqual(4, len(rows))
+            for whole, parts in rows:
+                self.assertLess(parts, whole * 1.001)
+            # The program may be stopped between two children, for longer than the step takes: not in each step.
+            self.assertGreater(max(parts / whole for whole, parts in rows), 0.5, rows)
         bad = self.sql(self.pid, "SELECT a.module, a.step FROM torch_trace a JOIN torch_trace b ON a.step = b.step AND a.stage = b.stage "
                        "AND b.module = 'layer3' AND a.module LIKE 'layer3.%' WHERE a.time_offset < b.time_offset - 1e-6 OR "
                        "a.time_offset + a.duration > b.time_offset + b.duration + 1e-6")
@@ -144,7 +148,7 @@ class Resnet(TorchCase):
         self.assertRegex(text, r"\(48 more\)\n$")
 
     def test_columns(self):
-        row = self.sql(self.pid, "SELECT typeof(timestamp), step, seq, stage, allocated, time_offset > 0, duration_ms / duration, local_step, "
+        row = self.sql(self.pid, "SELECT typeof(timestamp), step, seq, stage, coalesce(allocated, allocated_before), time_offset > 0, duration_ms / duration, local_step, "
                        "global_step, rank FROM torch_trace WHERE module = 'SGD' AND step = 1")[0]
         self.assertEqual(["real", 1, "step", None, 1, 1, None, 0], row[:2] + row[3:6] + row[7:])
         self.assertAlmostEqual(1000, row[6], delta=0.001)
@@ -165,7 +169,7 @@ print(_torch._trace is not None and _torch._trace.is_on, _torch._Finder in sys.m
 
 class Imported(TorchCase):
     def test_its_spec_was_asked_for_before(self):
-        done = subprocess.run([self.python, "-c", LOOKS_FIRST], text=True, capture_output=True, timeout=60,
+        done = subprocess.run([self.python, "-c", LOOKS_FIRST], text=True, capture_output=True, timeout=2 * self.ready_s,
                               env=self.environment(PROBING="1", PROBING_TORCH_PROFILING="on"))
         self.assertEqual("True False False\n", done.stdout, done.stderr)
 
@@ -174,9 +178,9 @@ NESTED = """
 import time, torch
 def wait(seconds):
     time.sleep(seconds)
-def burn(seconds):
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
+def burn(seconds):  # of CPU time: there are as many samples of it on a busy machine
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
         pass
 class Leaf(torch.nn.Module):
     def __init__(self, work, seconds):
@@ -239,7 +243,7 @@ class Recorded(KeptCase):
             return
         type(self).file = os.path.join(self.kept, "nested.db")
         script = self.write("nested.py", NESTED)
-        p.probing("record", "-q", "-F", "200", "-o", self.file, "--", self.python, script, check=p.OK,
+        p.probing("record", "-q", "-F", "200", "-o", self.file, "--", self.python, script, check=p.OK, timeout=300,
                   env=self.environment(PROBING="1", PROBING_TORCH_PROFILING="on", OMP_NUM_THREADS="1"))
 
     def test_recording(self):
@@ -262,7 +266,7 @@ class Recorded(KeptCase):
         self.assertIn("no passes of torch's modules", some.stderr)
         none = p.probing("report", "--by", "torch", os.getpid(), check=p.NO_INPUT)
         self.assertIn("'probing config %d probing.torch.profiling=on'" % os.getpid(), none.stderr)
-        self.assertIn("only --pid, --since and --until", p.probing("report", "--by", "torch", "--gil", self.file, check=p.USAGE).stderr)
+        self.assertIn("filter by --pid, --since and --until only", p.probing("report", "--by", "torch", "--gil", self.file, check=p.USAGE).stderr)
         self.assertIn("--by torch shows the modules of torch", p.probing("report", "--by", "module", self.file, check=p.OK).stderr)
 
 
@@ -278,7 +282,9 @@ class Recorded(KeptCase):
         whole = sum(burnt.values())
         self.assertGreater(burnt["head forward"], 0)
         self.assertAlmostEqual(whole, burnt["head forward"] + burnt["tail backward"], delta=0.05 * whole)
-        self.assertAlmostEqual(2 / 3, burnt["head forward"] / whole, delta=0.12)  # 100 ms and 50 ms, of which the CPU may be taken
+        # 100 ms and 50 ms. Of 300 samples, 200 Hz in 1.5 s of CPU time, the share would have a standard error of 0.027 if each of
+        # them fell at random; they follow each other at equal intervals.
+        self.assertAlmostEqual(2 / 3, burnt["head forward"] / whole, delta=0.12)
         self.assertIn("[no torch module];", folded)
         sums = {(module, stage): ms for module, stage, ms in (row.values() for row in json.loads(p.probing(
             "sql", self.file, "SELECT torch_module, torch_stage, sum(weight) FROM sample_function WHERE tid = pid GROUP BY 1, 2", "-f", "json",
@@ -298,7 +304,7 @@ class Recorded(KeptCase):
                 groups.setdefault((verb, by), {}).setdefault(group, 0)
                 groups[verb, by][group] += int(line.rsplit(" ", 1)[1])
         self.assertEqual({"forward", "backward", "[no torch module]"},
-                         set(groups["export", "stage"]) - {"[no Python]", "[not sampled]", "step"})  # an optimizer's is short
+                         set(groups["export", "stage"]) - {"[not sampled]", "step"})  # an optimizer's is short
         self.assertEqual(groups["export", "stage"], groups["flamegraph", "stage"])
         self.assertLessEqual({"head", "tail", "[no torch module]"}, set(groups["export", "module"]))
         whole = sum(groups["export", "stage"].values())
@@ -320,11 +326,12 @@ for i in range(10, 14):
     with probing.span("epoch"):
         with probing.span("load \\"quoted\\""):
             time.sleep(0.1)
-        until = time.monotonic() + 0.5
-        while time.monotonic() < until:
+        until = time.thread_time() + 0.5
+        while time.thread_time() < until:
             model(torch.ones(2, 8)).sum().backward()
         optimizer.step()
         distributed.all_reduce(torch.ones(4))
+distributed.destroy_process_group()  # ends the threads of gloo
 probing.span("open").__enter__()
 time.sleep(0.3)
 """
@@ -338,7 +345,7 @@ class Tracks(KeptCase):
             return
         type(self).file = os.path.join(self.kept, "tracks.db")
         p.probing("record", "-q", "-F", "200", "-o", self.file, "--", self.python, self.write("tracks.py", TRACKS),
-                  os.path.join(self.folder, "store"), check=p.OK,
+                  os.path.join(self.folder, "store"), check=p.OK, timeout=300,
                   env=self.environment(PROBING="1", PROBING_TORCH_PROFILING="on", OMP_NUM_THREADS="1"))
 
     def export(self, *options):
@@ -554,6 +561,16 @@ class Unharmed(TorchCase):
         self.assertEqual("True", said[-1:] and said[-1], done.stderr)
         return said[:-1]
 
+    def test_hooks_of_the_program_at_the_same_nodes(self):
+        """The agent registers its own without torch's handles; those of the program have theirs. Afterwards torch's function is back."""
+        self.assertEqual(["0 True", "['kept']", "False"], self.odd(
+            "model, seen, ids = nn.Linear(4, 4), [], torch.utils.hooks.RemovableHandle\nmodel(x)\nbefore = ids.next_id\n"
+            "y = model(x)\nprint(ids.next_id - before, '_register_hook' in vars(torch.autograd.Function))\n"
+            "kept = y.grad_fn.register_hook(lambda *what: seen.append('kept'))\n"
+            "removed = y.grad_fn.register_hook(lambda *what: seen.append('removed'))\nremoved.remove()\n"
+            "y.sum().backward()\nprint(seen)\nprobing.disable_torch_profiling()\n"
+            "print('_register_hook' in vars(torch.autograd.Function))\nprobing.enable_torch_profiling('on')\n"))
+
     def test_a_module_is_frozen_whose_end_was_known(self):
         """The way from its last node to its first one ends early, as nothing before needs a gradient any more."""
         self.odd("model = nn.Sequential(nn.Linear(4, 4), Two())\nmodel(x).sum().backward()\n"
@@ -596,8 +613,8 @@ class Unharmed(TorchCase):
         self.assertEqual(["True"], self.odd(
             "class Nest(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n        self.inner = Nest(n - 1) if n else None\n"
             "    def forward(self, x):\n        y = self.inner(x) if self.inner else [x * 2]\n        return y + [y[-1] * 2]\n"
-            "began = time.perf_counter()\nsum(Nest(40)(x.requires_grad_())).sum().backward()\n"
-            "print(time.perf_counter() - began < 20)\n"))
+            "began = time.process_time()\nsum(Nest(40)(x.requires_grad_())).sum().backward()\n"
+            "print(time.process_time() - began < 20)\n"))
 
     def test_it_is_switched_on_beside_a_thread_that_trains(self):
         """torch warns where somebody refers to a tensor that it ends, and would access it afterwards."""
@@ -630,7 +647,7 @@ class Unharmed(TorchCase):
                 self.assertIn(name, names)
             else:  # of the newest torch, a module may be told by the path from another one that contains it
                 self.assertTrue(any(found == name or found[1] == name[1] and found[0].endswith("." + name[0]) for found in names), (name, names))
-        for stage, ms in (("forward", 40), ("backward", 100)):  # the least: a busy machine adds to it
+        for stage, ms in (("forward", 40), ("backward", 100)):  # the least of 8 steps: a busy machine adds to it, not in each step
             took = dict(self.sql(pid, "SELECT module, min(duration_ms) FROM torch_trace WHERE stage = '%s' AND module LIKE '%%pauser%%' OR "
                                  "stage = '%s' AND operation_name = 'Pausers' OR stage = '%s' AND module = 'beside' GROUP BY module" % (
                                      stage, stage, stage)))
@@ -662,6 +679,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for i in range(40):
     model(torch.randn(2, 4)).sum().backward()
     optimizer.step()
+del model, optimizer  # with them, the group's last owner is gone: its threads end while the interpreter lives
 distributed.destroy_process_group()
 """
 
@@ -671,9 +689,14 @@ class Ranks(TorchCase):
         script, store = self.write("train.py", RANKS), os.path.join(self.folder, "store")
         ranks = [subprocess.Popen([self.interpreter, script, store], stderr=subprocess.PIPE, text=True, cwd=self.folder, env=self.environment(
             PROBING="1", PROBING_TORCH_PROFILING="random:0.3", OMP_NUM_THREADS="1", RANK=str(rank))) for rank in (0, 1)]
-        for process in ranks:
-            _, said = process.communicate(timeout=120)
-            self.assertEqual(0, process.returncode, said)
+        try:
+            said = [process.communicate(timeout=2 * self.ready_s)[1] for process in ranks]
+        finally:
+            for process in ranks:
+                process.kill()
+                process.wait()
+                process.stderr.close()
+        self.assertEqual([0, 0], [process.returncode for process in ranks], said)
         steps = [self.sql(process.pid, "SELECT step FROM torch_trace WHERE stage = 'backward' AND module = '0' AND rank = %d ORDER BY step"
                           % rank) for rank, process in enumerate(ranks)]
         self.assertEqual(steps[0], steps[1])
@@ -747,12 +770,12 @@ trace = types.SimpleNamespace(torch=types.SimpleNamespace(cuda=cuda, _C=None), s
                               step=0, step_began=0, local_step=0, global_step=None, rank=0, append=lambda *row: trace.rows.append(row), local=types.SimpleNamespace(tid=1))
 now = trace.cuda = _torch.Cuda(trace)
 def step():
-    event = now.record()
+    event = now.begin()
     now.add("step", 0, "SGD", "SGD", 0, 1, event)
     now.read_later(None, 0, "train", "loss", None)
     now.collect()
 is_capturing = False
-now.add("step", 0, "SGD", "SGD", 0, 1, now.record())
+now.add("step", 0, "SGD", "SGD", 0, 1, now.begin())
 del calls[:]
 is_capturing = True
 step()
@@ -779,7 +802,7 @@ class Event:
 def current_stream(device):
     made.append(now)
     return streams[now]
-memory = dict.fromkeys(("allocated_bytes", "reserved_bytes"), {"all": {"current": 5e6, "peak": 6e6}})
+memory = dict.fromkeys(("allocated_bytes", "reserved_bytes"), {"all": {"current": 2e6, "peak": 6e6}})
 C = types.SimpleNamespace(_cuda_getCurrentStream=lambda device: (now, device, 1), _cuda_memoryStats=lambda device: memory)
 torch = types.SimpleNamespace(cuda=types.SimpleNamespace(Event=Event, current_device=lambda: 0, current_stream=current_stream), _C=C)
 trace = types.SimpleNamespace(torch=torch, settings=_torch.Settings(), step=0, step_began=0, local_step=0, global_step=None, rank=0,
@@ -789,8 +812,11 @@ for now in 1, 2, 1, 2:
     cuda.record()
 print(on, made)
 for cuda.reads_memory in True, False:
-    cuda.add("forward", 0, "fc", "Linear", 0, 1, cuda.record())
-print([row[4:8] for _, _, _, row in cuda.pending])
+    memory["allocated_bytes"]["all"]["current"] = 2e6
+    event = cuda.begin()
+    memory["allocated_bytes"]["all"]["current"] = 5e6
+    cuda.add("forward", 0, "fc", "Linear", 0, 1, event)
+print([row[4:8] + row[18:] for _, _, _, row in cuda.pending], len(cuda.pending[0][3]) == len(_torch.COLUMNS))
 del cuda.pending[:]
 """
 
@@ -847,7 +873,7 @@ class Events(unittest.TestCase):
         done = subprocess.run([p.DEBIAN_PYTHON, "-c", SHARES], capture_output=True, text=True, timeout=60,
                               env=dict(os.environ, PYTHONPATH=os.path.join(p.ROOT, "python"), PYTHONDONTWRITEBYTECODE="1"))
         self.assertEqual(["[0, 9, 19]", "all", "[]", "[0, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19]",
-                          "['first', 'second', 'first', 'second'] [1, 2]", "[[5.0, 6.0, 5.0, 6.0], [None, None, None, None]]"],
+                          "['first', 'second', 'first', 'second'] [1, 2]", "[[5.0, 6.0, 5.0, 6.0, 2.0], [None, None, None, None, None]] True"],
                          done.stdout.splitlines(), done.stderr)
 
     def test_a_forked_child_destroys_none(self):
@@ -920,8 +946,9 @@ class Gpu(unittest.TestCase):
         self.assertLess(self.facts["forward_host_ms"], self.facts["sleep_ms"] / 2)
 
     def test_memory(self):
-        (before,), (after,), (peak,), (cached,), (max_cached,) = self.facts["hoarder"]
+        (before,), (after,), (peak,), (cached,), (max_cached,), (at_begin,) = self.facts["hoarder"]
         self.assertGreaterEqual(after, before)
+        self.assertAlmostEqual(before, at_begin, delta=1)  # nothing happens between the two modules
         self.assertGreaterEqual(after, 64)
         self.assertGreaterEqual(peak, after)
         self.assertGreaterEqual(cached, after)

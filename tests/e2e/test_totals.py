@@ -4,10 +4,13 @@ import collections
 import contextlib
 import json
 import math
+import os
 import shutil
+import signal
 import subprocess
 import unittest
 
+import by_work
 import probing_test as t
 from probing_test import fixture_command, probing
 
@@ -20,6 +23,35 @@ for i in $(seq 200); do
     sleep 0.05
 done
 echo still there; exit 1"""
+# One that works, and its children, which wait for its end.
+FAMILY = """import os
+read, write = os.pipe()
+for _ in range(100):
+    if os.fork() == 0:
+        os.close(write)
+        os.read(read, 1)
+        os._exit(0)
+print("ready{}", flush=True)
+while True: sum(range(1000))"""
+# A child uses CPU time, then sleeps. At SIGUSR1 its parent lets it end, waits for it, and works for a little.
+HEIR = """import os, signal, time
+def work(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end: sum(range(1000))
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+read, write = os.pipe()
+if os.fork() == 0:
+    work(1)
+    print("ready{}", flush=True)
+    os.close(write)
+    os.read(read, 1)
+    os._exit(0)
+signal.sigwait([signal.SIGUSR1])
+os.close(write)
+os.wait()
+work(0.2)
+print("waited", flush=True)
+time.sleep(1000)"""
 ROOM_S = 0.05  # before the exec and after the program's last look at itself; clock ticks
 
 
@@ -44,7 +76,8 @@ class Sums(t.Case):
 
     def record(self, work, source, *more):
         command = fixture_command("totals.py", work)
-        done = probing("record", "--source", source, "-F", HZ, "-o", "out.db", *more, "--", *command, check=t.OK)
+        done = probing("record", "--source", source, "-F", HZ, "-o", "out.db", *more, "--", *command, check=t.OK,
+                       timeout=300)
         self.said = done.stderr
         truth = json.loads(done.stdout.splitlines()[1])
         return t.Recording("out.db"), truth
@@ -164,6 +197,15 @@ class ByDefault(WithEvents, Sums):
         t.need_perf()
 
 
+    @t.statistical("sums of samples that are met by chance, within three standard errors", 0.0005)
+    def test_thousands_of_children(self):
+        """A parent that starts a child more often than once a period has samples nevertheless."""
+        recording, truth = self.check("many")
+        own = self.weight_s(sample for sample in recording.samples
+                            if not recording.is_unsampled(sample) and any("many" in name for name in recording.names(sample.stack)))
+        self.assertGreater(own, 0.5 * truth["own"], self.said)
+
+
 class ByReading(WithEvents, Sums):
     source = "wakeup"
 
@@ -239,7 +281,7 @@ class What(Sums):
         done = probing("record", "--source", "poll", "-F", "1", "-o", "out.db", "--", "true", check=t.OK)
         recording = t.Recording("out.db")
         self.assertEqual([["[not sampled]"]], [recording.names(sample.stack) for sample in recording.samples], done.stderr)
-        self.assertEqual(recording.counters["cpu ns"], self.weight_s(recording.samples) * 1e9)
+        self.assertEqual(recording.counters["cpu ns"], sum(sample.weight for sample in recording.samples))
         self.assertRegex(done.stderr, r"(?m)^0 samples, ")
         done = probing("flamegraph", "out.db", "-f", "folded", "--counts", "-o", "-", check=t.NO_INPUT)
         self.assertIn("no samples in", done.stderr)
@@ -255,11 +297,63 @@ class What(Sums):
     @t.statistical("sums of samples that are met by chance, within three standard errors", 0.0005)
     def test_attached_to_one_that_forks(self):
         t.need_perf()
-        with t.target(fixture_command("totals.py", "short", "--delay", 1)) as target:
-            done = probing("record", "--pid", target.pid, "-F", HZ, "-o", "out.db", check=t.OK)
-            truth = json.loads(target.process.stdout.read())
-        self.said = done.stderr
+        with t.target(by_work.gated("totals.py", "short", "--delay", 0.01)) as target, \
+                t.recorder("--pid", target.pid, "-F", HZ, "-o", "out.db") as process:
+            self.said = t.await_recording(process)
+            os.kill(target.pid, signal.SIGUSR1)
+            truth = json.loads(target.process.stdout.read().splitlines()[1])  # after 'ready'
+            self.said += process.communicate(timeout=60)[1]
+            self.assertEqual(t.OK, process.returncode, self.said)
         self.assertSum(t.Recording("out.db"), truth["own"] + truth["children"])
+
+    def check_together_with_many(self, source):
+        if source == "wakeup":
+            t.need_perf()
+        elif source == "bpf":
+            t.need_bpf()
+        with t.target([t.DEBIAN_PYTHON, "-c", FAMILY]) as target:
+            recording = by_work.record(target, 0.4, HZ, "out.db", "--subprocesses", "--source", source)
+        counters = recording.counters
+        self.assertGreater(counters["cpu ns"], 0, recording.said)
+        # No sample that counts as sampled is missing in the file.
+        self.assertEqual(sum(sample.weight for sample in recording.samples), counters["sampled ns"] + counters["not sampled ns"])
+        self.assertLess(counters["cpu ns"] - counters["sampled ns"], 4e9 / HZ, recording.said)
+
+    def check_heir(self, source, *more):
+        if source == "wakeup":
+            t.need_perf()
+        with t.scratch(), t.target([t.DEBIAN_PYTHON, "-c", HEIR]) as target, \
+                t.recorder("--pid", target.pid, *more, "--source", source, "-F", HZ, "-o", "out.db") as process:
+            t.await_recording(process)
+            os.kill(target.pid, signal.SIGUSR1)
+            self.assertEqual("waited\n", target.process.stdout.readline())
+            self.assertEqual(t.OK, t.stop_politely(process)[0])
+            counters = t.Recording("out.db").counters
+        self.assertGreater(counters["cpu ns"], 0.1e9)
+        self.assertLess(counters["cpu ns"], 0.9e9)
+
+    def test_attached_parent_waits_for_child(self):
+        """The kernel adds the child's whole life to its parent's account. Its CPU time from before the recording does not count."""
+        self.check_heir("wakeup", "--subprocesses")
+
+    def test_attached_parent_waits_for_child_by_poll(self):
+        self.check_heir("poll", "--subprocesses")
+
+    def test_attached_parent_waits_for_child_that_is_not_recorded(self):
+        self.check_heir("wakeup")
+
+    def test_attached_parent_waits_for_child_that_is_not_recorded_by_poll(self):
+        self.check_heir("poll")
+
+    def test_attached_together_with_many(self):
+        """The recorder reads the maps of 100 processes before it begins. CPU time from before is not missing in the sum."""
+        self.check_together_with_many("wakeup")
+
+    def test_attached_together_with_many_by_bpf(self):
+        self.check_together_with_many("bpf")
+
+    def test_attached_together_with_many_by_poll(self):
+        self.check_together_with_many("poll")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 """Keys that Python code applies: probing.trace, whose functions write a row for each call."""
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -31,9 +32,15 @@ PROGRAM = textwrap.dedent("""
     def steps(n):
         yield from range(n)
     async def fetch(seconds):
+        began = time.monotonic()
         await asyncio.sleep(seconds)
+        return time.monotonic() - began
     async def fetch_all():
-        await asyncio.gather(fetch(0.05), fetch(0.1))
+        async def measured(seconds):
+            began = time.monotonic()
+            within = await fetch(seconds)
+            return [1000 * within, 1000 * (time.monotonic() - began)]
+        print(await asyncio.gather(measured(0.05), measured(0.1)))
     alias = work
     before = {name: function.__code__ for name, function in list(globals().items()) if hasattr(function, "__code__")}
     suppress = contextlib.suppress(ValueError)
@@ -42,6 +49,16 @@ PROGRAM = textwrap.dedent("""
         exec(line)
         print("done", flush=True)
     """)
+
+
+# Functions of a key that is set from the start are looked for from time to time: until all are found. Its argument is the key's module.
+AWAITS_KEY = """
+def has_begun():
+    now = getattr(sys.modules.get("probing.%s"), "_now", None)
+    return now is not None and not now.names.missing
+while not has_begun():
+    time.sleep(0.01)
+"""
 
 
 def interpreters():
@@ -76,15 +93,7 @@ class TraceCase(unittest.TestCase):
         return host.said
 
     def run_in(self, host, line):
-        host.stdin.write(line + "\n")
-        host.stdin.flush()
-        printed = []
-        while True:
-            line = host.stdout.readline()
-            if line in ("done\n", ""):
-                self.assertTrue(line, "it has ended: %s" % printed)
-                return "".join(printed)
-            printed.append(line)
+        return p.run_in(host, line)
 
     def ask(self, pid, sql):
         done = p.probing(pid, "query", sql, "-f", "json", check=p.OK, env=self.environment)
@@ -114,7 +123,8 @@ class Trace(TraceCase):
         # as it is documented
         done = p.probing(host.pid, "SELECT operation_name, avg(duration_ms), count(*) FROM profiling_data GROUP BY 1", check=p.OK,
                          env=self.environment)
-        self.assertRegex(done.stdout, r"(?m)^nap +[2-9][0-9.]* +1$")
+        mean_ms, = re.findall(r"(?m)^nap +([0-9.]+) +1$", done.stdout)
+        self.assertGreaterEqual(float(mean_ms), 20)  # load makes it longer only
         self.assertEqual([["ValueError", 1]], self.ask(
             host.pid, "SELECT error, count(*) FROM profiling_data WHERE error IS NOT NULL GROUP BY 1"))
         self.assertEqual([["work", 3, 1, host.pid]], self.ask(
@@ -186,13 +196,15 @@ class Trace(TraceCase):
         if not self.monitors:
             self.assertRegex(done.stderr, "steps is a generator or coroutine: CPython 3.12 and later can time those")
             return
-        self.run_in(host, "list(steps(3)); asyncio.run(fetch_all())")
+        (short, shorter_than), (long, longer_than) = json.loads(self.run_in(host, "list(steps(3)); asyncio.run(fetch_all())"))
         rows = self.ask(host.pid, "SELECT operation_name, duration_ms FROM profiling_data ORDER BY time_ns")
         self.assertEqual(["steps", "fetch", "fetch"], [name for name, _ in rows])
-        self.assertTrue(45 < rows[1][1] < rows[2][1] and rows[2][1] > 90, rows)
+        # a moment within the call, and one around it: load makes all three longer
+        self.assertTrue(45 < short < rows[1][1] < shorter_than, (short, rows, shorter_than))
+        self.assertTrue(90 < long < rows[2][1] < longer_than, (long, rows, longer_than))
 
     def test_from_the_start(self):
-        program = PROGRAM.replace("alias = work", "time.sleep(0.5)")  # it is looked for from time to time
+        program = PROGRAM.replace("alias = work", AWAITS_KEY % "_trace")
         for prefix, environment in ((["run"], {"PROBING_TRACE": "work,nap"}), (["run", "-D", "trace=work,nap"], {})):
             host = self.begin(program, [p.BINARY] + prefix, **environment)
             self.run_in(host, "work(1); nap(0)")

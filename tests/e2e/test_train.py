@@ -16,7 +16,13 @@ class Train(t.Case):
             subprocess.run([t.DEBIAN_PYTHON, "-c", "import torch, torchvision"], check=True, capture_output=True)
         except subprocess.CalledProcessError:
             raise unittest.SkipTest("torch and torchvision are not installed for " + t.DEBIAN_PYTHON) from None
-        cls.recording, _ = t.record_fixture("train.py", seconds=4, hz=299)
+        with t.scratch(), subprocess.Popen(t.fixture_command("train.py", "--seconds", 300), env=t.fixture_environment(), text=True,
+                                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+            try:
+                target = t.Target(process, t.await_ready(process, 300))  # it imports torch, on a busy machine
+                cls.recording = t.record_cpu(target, 2, 299)  # some 600 samples
+            finally:
+                process.kill()
 
     def main_thread(self):
         pid = self.recording.run["pid"]

@@ -7,7 +7,7 @@ import textwrap
 import unittest
 
 import probing_test as p
-from test_trace import TraceCase, interpreters
+from test_trace import AWAITS_KEY, TraceCase, interpreters
 
 PROGRAM = textwrap.dedent('''
     import asyncio, contextlib, os, sys, threading, time
@@ -166,7 +166,7 @@ class Watch(TraceCase):
         self.assertEqual([{"n": n}], json.loads(done.stdout))
 
     def test_from_the_start(self):
-        program = PROGRAM.replace("before =", "time.sleep(0.5)\nbefore =", 1)  # it is looked for from time to time
+        program = PROGRAM.replace("before =", AWAITS_KEY % "_watch" + "before =", 1)
         host = self.begin([p.BINARY, "run"], program, PROBING_TORCH_WATCH_VARS="loss@train")
         self.run_in(host, "train(1, 0)")
         self.assertEqual([["train", "loss", 8.0], ["train", "loss", 9.0], ["train", "loss", "<builtins.list>"]], self.values(host))

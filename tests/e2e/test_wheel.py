@@ -55,7 +55,7 @@ class Wheel(unittest.TestCase):
     def check_names(self, wheel):
         with zipfile.ZipFile(wheel) as file:
             names = {os.path.basename(name) for name in file.namelist()}
-        for name in ("probing", "probing.pth", "probing.start", "_start.py", "sitecustomize.py", "libprobing-agent.so",
+        for name in ("probing", "probing.pth", "_start.py", "sitecustomize.py", "libprobing-agent.so",
                      "probing_sqlite.so"):
             self.assertIn(name, names)
 
@@ -67,7 +67,7 @@ class Wheel(unittest.TestCase):
         try:
             p.await_ready(process)
             self.assertEqual("42\n", self.run_quietly(program, "eval", str(process.pid), "6 * 7", env=environment))
-            out, err = process.communicate("", timeout=30)
+            out, err = process.communicate("", timeout=p.HANG_S)
             self.assertRegex(err, r"^probing: active in process \d+ \(followed: this process only\)\n$")
         finally:
             process.kill()
@@ -90,7 +90,7 @@ class Wheel(unittest.TestCase):
         without_perf = os.path.join(folder, "without_perf")
         shutil.copy(os.path.join(p.BUILT_FIXTURES, "without_perf"), without_perf)
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("PROBING", "PYTHON", "XDG", "HOME"))}
-        run_in_container(self, folder, pwd.getpwnam("nobody").pw_uid, without_perf, os.path.join(home, "bin", "probing"), python,
+        run_in_container(self, folder, pwd.getpwnam("nobody").pw_uid, [without_perf, "--strict"], os.path.join(home, "bin", "probing"), python,
                          dict(environment, PYTHONDONTWRITEBYTECODE="1"))
 
 

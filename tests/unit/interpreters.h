@@ -5,6 +5,7 @@
 
 #include <glob.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,13 +18,15 @@ enum { MAX_INTERPRETERS = 32 };
 struct interpreter {
 	char path[512];
 	unsigned version; /* major << 8 | minor */
+	bool has_gil;
 };
 
 /* Find all installed interpreters. */
 static inline size_t find_interpreters(struct interpreter *found)
 {
 	static const char *const patterns[] = { "/usr/bin/python[23].[0-9]*", "/usr/local/bin/python[23].[0-9]*",
-						"%s/.pyenv/versions/[23].*/bin/python[23].[0-9]*" };
+						"%s/.pyenv/versions/[23].*/bin/python[23].[0-9]*",
+						"%s/.cache/probing/roots/free-threaded/3.*t/bin/python3.*t" };
 	const char *home = getenv("HOME") ? getenv("HOME") : "/nonexistent";
 	size_t n = 0;
 
@@ -39,9 +42,11 @@ static inline size_t find_interpreters(struct interpreter *found)
 			unsigned major, minor;
 			int length = 0;
 
-			if (sscanf(name, "python%u.%u%n", &major, &minor, &length) != 2 || name[length] != '\0')
+			if (sscanf(name, "python%u.%u%n", &major, &minor, &length) != 2 ||
+			    (name[length] != '\0' && strcmp(name + length, "t") != 0))
 				continue;
 			snprintf(found[n].path, sizeof found[n].path, "%s", paths.gl_pathv[k]);
+			found[n].has_gil = name[length] != 't';
 			found[n++].version = major << 8 | minor;
 		}
 		globfree(&paths);

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "src/cli/apt_lists.h"
+#include "src/cli/debian.h"
 
 #define PLAIN "example.org_dists_stable_main_binary-amd64_Packages"
 #define PACKED PLAIN ".lz4"

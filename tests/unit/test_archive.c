@@ -229,7 +229,7 @@ static void expect_sound(const char *path)
 
 	assert_int_equal(store_open_reader(path, &db), 0);
 	assert_int_equal(check_recording(db, fail_with, NULL, &result), 0);
-	assert_true(result.is_sealed);
+	assert_true(result.is_verified);
 	sqlite3_close(db);
 }
 
@@ -369,7 +369,7 @@ static void put_rank(const char *path, pid_t pid, int64_t rank)
 	assert_int_equal(store_begin(store), 0);
 	assert_int_equal(store_put_process(store, &row), 0);
 	assert_int_equal(store_commit(store), 0);
-	assert_int_equal(store_settle(store), 0);
+	assert_int_equal(store_checkpoint(store), 0);
 	store_close(store);
 }
 
@@ -418,7 +418,7 @@ static void count(void *data, const char *sentence)
 	++*(unsigned *)data;
 }
 
-static unsigned count_wrong(const char *path, bool *ret_is_sealed)
+static unsigned count_wrong(const char *path, bool *ret_is_verified)
 {
 	struct check_result result;
 	unsigned n = 0;
@@ -427,7 +427,7 @@ static unsigned count_wrong(const char *path, bool *ret_is_sealed)
 	assert_int_equal(store_open_reader(path, &db), 0);
 	assert_int_equal(check_recording(db, count, &n, &result), 0);
 	sqlite3_close(db);
-	*ret_is_sealed = result.is_sealed;
+	*ret_is_verified = result.is_verified;
 	return n;
 }
 
@@ -453,14 +453,14 @@ static void test_what_is_wrong_is_said(void **state)
 		{ "DELETE FROM run", 2 },
 	};
 	const struct folder *f = *state;
-	bool is_sealed;
+	bool is_verified;
 
 	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
 		remove(f->file);
 		make(f->file, &(struct made){ "here", "python3 a.py", NULL, 42, 0, 0 });
 		if (!change(f->file, cases[i].sql))
 			continue;
-		if (count_wrong(f->file, &is_sealed) < cases[i].n_least || is_sealed)
+		if (count_wrong(f->file, &is_verified) < cases[i].n_least || is_verified)
 			fail_msg("%s: not seen", cases[i].sql);
 	}
 }
@@ -500,7 +500,7 @@ static void change_a_name(const char *path, bool settles)
 	assert_int_equal(store_name_frame(store, 1, 1, 77, 0), 0);
 	assert_int_equal(store_commit(store), 0);
 	if (settles)
-		assert_int_equal(store_settle(store), 0);
+		assert_int_equal(store_checkpoint(store), 0);
 	store_close(store);
 }
 
@@ -508,15 +508,15 @@ static void change_a_name(const char *path, bool settles)
 static void test_changes_of_ours(void **state)
 {
 	const struct folder *f = *state;
-	bool is_sealed = false;
+	bool is_verified = false;
 
 	make(f->file, &(struct made){ "here", "python3 a.py", NULL, 42, 0, 0 });
 	change_a_name(f->file, true);
-	assert_int_equal(count_wrong(f->file, &is_sealed), 0);
-	assert_true(is_sealed);
+	assert_int_equal(count_wrong(f->file, &is_verified), 0);
+	assert_true(is_verified);
 	change_a_name(f->file, false);
-	assert_int_equal(count_wrong(f->file, &is_sealed), 0);
-	assert_false(is_sealed);
+	assert_int_equal(count_wrong(f->file, &is_verified), 0);
+	assert_false(is_verified);
 }
 
 static void test_about(void **state)

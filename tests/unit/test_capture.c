@@ -6,12 +6,16 @@
 #include <pthread.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <time.h>
 
 #include "base/machine.h"
 
 enum { N_BURNING = 3 };
 
 static const struct capture_options usual = { .source = SOURCE_WAKEUP, .hz = 499, .stack_bytes = 8192 };
+
+/* A ring of 4 MiB has room for four seconds of samples of less than 2 KB: a reader that does not run for a while loses none. */
+static const struct capture_options small = { .source = SOURCE_WAKEUP, .hz = 499, .stack_bytes = 512 };
 
 static __attribute__((noinline)) void burn(void)
 {
@@ -46,6 +50,14 @@ static void run_three_threads(struct target_page *page)
 	burn_thread(page);
 }
 
+static uint64_t own_cpu_ns(void)
+{
+	struct timespec used;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+	return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+}
+
 /* What every sample of a burning program must look like. */
 struct looks {
 	struct tally tally;
@@ -75,7 +87,7 @@ static void look_at(const struct capture_event *event, void *data)
 	looks->n_user++;
 	pc = sample->regs.value[MACHINE_REG_PC];
 	looks->n_in_text += pc >= looks->text_start && pc < looks->text_end;
-	assert_true(sample->stack_bytes <= usual.stack_bytes);
+	assert_true(sample->stack_bytes <= small.stack_bytes);
 }
 
 /* The executable mapping of this program (and so of a forked child) around burn(). */
@@ -114,7 +126,7 @@ static bool have_run(const struct target *target, const uint64_t since[N_BURNING
 static void test_samples_match_cpu_time(void **state)
 {
 	struct target target = target_start(run_three_threads);
-	uint64_t outside[N_BURNING], inside[N_BURNING], after[N_BURNING], stopped[N_BURNING];
+	uint64_t outside[N_BURNING], inside[N_BURNING], after[N_BURNING], stopped[N_BURNING], stolen;
 	struct capture_counts counts;
 	struct capture *capture;
 	struct looks looks = { 0 };
@@ -122,8 +134,9 @@ static void test_samples_match_cpu_time(void **state)
 	(void)state;
 	wait_for(&target.page->ready, 3);
 	find_text(&looks.text_start, &looks.text_end);
+	stolen = stolen_ns();
 	read_cpu_times(&target, outside);
-	capture = attach_or_skip(&usual, target.pid);
+	capture = attach_or_skip(&small, target.pid);
 	read_cpu_times(&target, inside);
 	/* Read while it works, however little a busy machine lets it: each thread has 100 ms at least. */
 	for (int i = 0; i < 600 && !have_run(&target, inside, 100); i++)
@@ -131,6 +144,7 @@ static void test_samples_match_cpu_time(void **state)
 	read_cpu_times(&target, after);
 	capture_stop(capture);
 	read_cpu_times(&target, stopped);
+	stolen = stolen_ns() - stolen;
 	drain(capture, look_at, &looks);
 
 	/* The recording began after one reading and before the next, and so it ended. */
@@ -138,7 +152,7 @@ static void test_samples_match_cpu_time(void **state)
 		uint64_t n = *tally_of(&looks.tally, target.page->tids[i]);
 
 		assert_at_least(n, after[i] - inside[i], usual.hz);
-		assert_at_most(n, stopped[i] - outside[i], usual.hz);
+		assert_at_most(n, stopped[i] - outside[i] + stolen, usual.hz);
 	}
 	assert_int_equal(looks.tally.n, 3);
 	assert_true(looks.n_user > looks.tally.n_samples * 9 / 10);
@@ -310,7 +324,7 @@ static void test_follows_what_the_target_creates(void **state)
 	struct capture *capture;
 
 	(void)state;
-	capture = attach_or_skip(&usual, target.pid);
+	capture = attach_or_skip(&small, target.pid);
 	store(&target.page->command, 1);
 	/* Read while it works, however long that takes, and however few ticks a busy machine leaves it. */
 	for (int i = 0; i < 1000 && !(story.child_exited && story.library_mapped && story.n_thread > 10); i++) {
@@ -379,16 +393,16 @@ static void test_launch_samples_from_exec_on(void **state)
 	int r;
 
 	(void)state;
-	r = capture_launch(&usual, target.pid, &capture);
+	r = capture_launch(&small, target.pid, &capture);
 	if (r < 0) {
-		capture_free(attach_or_skip(&usual, target.pid));
+		capture_free(attach_or_skip(&small, target.pid));
 		fail_msg("capture_launch: %s", strerror(-r));
 	}
 	/* It burns, but before its exec. */
 	read_for(capture, 100, follow_launch, &launched);
 	assert_false(launched.executed);
 	store(&target.page->command, 1);
-	for (int i = 0; i < 100 && !launched.exited; i++)
+	for (int i = 0; i < 600 && !launched.exited; i++)
 		read_for(capture, 100, follow_launch, &launched);
 	assert_int_equal(waitpid(target.pid, NULL, 0), target.pid);
 	target.pid = -1;
@@ -428,26 +442,273 @@ static void test_time_order_over_the_rings(void **state)
 	target_end(&target);
 }
 
+/* Uses 10 ms of CPU time for each command. */
+static void run_portions(struct target_page *page)
+{
+	uint64_t until_ns;
+
+	store(&page->ready, 1);
+	for (int n = 1;; n++) {
+		while (load(&page->command) < n)
+			sleep_ms(1);
+		until_ns = own_cpu_ns() + 10000000;
+		while (own_cpu_ns() < until_ns)
+			;
+		store(&page->ready, n + 1);
+	}
+}
+
 static void test_without_wakeups(void **state)
 {
 	struct capture_options options = usual;
-	struct target target = target_start(run_three_threads);
+	struct target target = target_start(run_portions);
 	struct tally tally = { 0 };
 	struct epoll_event woken;
 	struct capture *capture;
+	int n = 0;
 
 	(void)state;
 	options.no_wakeup = true;
 	options.ring_bytes = 1 << 20;
 	capture = attach_or_skip(&options, target.pid);
-	/* A sample of 8 KB does not fill a quarter of a MiB, nor do ten. */
-	for (int i = 0; i < 1000 && tally.n_samples < 10; i++) {
-		assert_int_equal(epoll_wait(capture_fd(capture), &woken, 1, 10), 0);
+	/* The five samples of a portion, of 8 KB, do not fill a quarter of a MiB, however late they are read. */
+	while (n < 1000 && tally.n_samples < 10) {
+		store(&target.page->command, ++n);
+		wait_for(&target.page->ready, n + 1);
+		assert_int_equal(epoll_wait(capture_fd(capture), &woken, 1, 0), 0);
 		drain(capture, tally_visit, &tally);
 	}
 	assert_true(tally.n_samples >= 10);
 	/* But unread records wake it. */
-	assert_int_equal(epoll_wait(capture_fd(capture), &woken, 1, 10000), 1);
+	store(&target.page->command, n + 1000);
+	assert_int_equal(epoll_wait(capture_fd(capture), &woken, 1, PATIENCE_MS), 1);
+	capture_free(capture);
+	target_end(&target);
+}
+
+enum { TICKS_NS = 50000000 }; /* the account comes in clock ticks */
+
+struct sums {
+	uint64_t sampled_ns, unsampled_ns, first_ns;
+};
+
+static void add_up(const struct capture_event *event, void *data)
+{
+	struct sums *sums = data;
+
+	if (event->type == CAPTURE_UNSAMPLED)
+		sums->unsampled_ns += event->unsampled.weight;
+	if (event->type != CAPTURE_SAMPLE)
+		return;
+	if (sums->first_ns == 0)
+		sums->first_ns = event->time_ns;
+	sums->sampled_ns += event->sample.weight;
+}
+
+static uint64_t read_cpu_time(const struct target *target)
+{
+	uint64_t times[N_BURNING], sum_ns = 0;
+
+	read_cpu_times(target, times);
+	for (int i = 0; i < N_BURNING; i++)
+		sum_ns += times[i];
+	return sum_ns;
+}
+
+/* Samples and the account begin together: CPU time from before capture_begin() is in neither. */
+static void test_begins_when_the_caller_is_ready(void **state)
+{
+	struct target target = target_start(run_three_threads);
+	uint64_t outside, inside, after, stopped, ready_ns, stolen, since[N_BURNING];
+	struct capture_counts counts;
+	struct sums sums = { 0 };
+	struct capture *capture;
+
+	(void)state;
+	wait_for(&target.page->ready, 3);
+	capture = attach_or_skip(&small, target.pid);
+	for (int i = 0; i < N_BURNING; i++)
+		let_run(target.pid, target.page->tids[i], 150);
+	stolen = stolen_ns();
+	outside = read_cpu_time(&target);
+	ready_ns = monotonic_ns();
+	assert_int_equal(capture_begin(capture), 0);
+	inside = read_cpu_time(&target);
+	read_cpu_times(&target, since);
+	/* Read while it works: records of switches that the rings have no room for are missing in the weights. */
+	for (int i = 0; i < 600 && !have_run(&target, since, 100); i++)
+		read_for(capture, 50, add_up, &sums);
+	after = read_cpu_time(&target);
+	capture_stop(capture);
+	stopped = read_cpu_time(&target);
+	stolen = stolen_ns() - stolen;
+	drain(capture, add_up, &sums);
+	capture_read_counts(capture, &counts);
+
+	assert_true(sums.first_ns >= ready_ns);
+	assert_int_equal(counts.sampled_ns, sums.sampled_ns);
+	assert_in_range(counts.used_ns, after - inside - TICKS_NS, stopped - outside + stolen + TICKS_NS);
+	assert_in_range(sums.sampled_ns + sums.unsampled_ns, counts.used_ns - counts.used_ns / 50 - TICKS_NS,
+			stopped - outside + stolen + TICKS_NS);
+	capture_free(capture);
+	target_end(&target);
+}
+
+/* Until capture_begin() nobody reads the rings, and their samples are dropped anyway: such losses do not count. */
+static void test_losses_before_the_beginning(void **state)
+{
+	struct capture_options options = usual;
+	struct target target = target_start(run_three_threads);
+	struct capture_counts before, counts;
+	struct capture *capture;
+
+	(void)state;
+	options.ring_bytes = 64 << 10;
+	wait_for(&target.page->ready, 3);
+	capture = attach_or_skip(&options, target.pid);
+	let_run(target.pid, target.page->tids[0], 100); /* about 50 samples of 8 KB */
+	assert_int_equal(kill(target.pid, SIGSTOP), 0);
+	assert_int_equal(waitpid(target.pid, NULL, WUNTRACED), target.pid);
+	capture_read_counts(capture, &before);
+	assert_int_equal(capture_begin(capture), 0);
+	capture_stop(capture);
+	capture_read_counts(capture, &counts);
+
+	if (before.lost == 0)
+		fail_msg("50 samples of 8 KB found room in rings of 64 KB");
+	assert_int_equal(counts.lost, 0);
+	capture_free(capture);
+	target_end(&target);
+}
+
+/* A process that works until command 2, then tells its CPU time. */
+static void work_as_child(struct target_page *page)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (load(&page->command) < 2)
+		;
+	page->address = own_cpu_ns();
+	_exit(0);
+}
+
+static void start_and_wait_for_child(struct target_page *page)
+{
+	pid_t child = fork();
+
+	if (child == 0)
+		work_as_child(page);
+	store(&page->child, child);
+	store(&page->ready, 1);
+	waitpid(child, NULL, 0);
+	store(&page->ready, 2);
+	for (;;)
+		pause();
+}
+
+/* The same at command 1. */
+static void start_child_later(struct target_page *page)
+{
+	store(&page->ready, 1);
+	while (load(&page->command) < 1)
+		sleep_ms(1);
+	start_and_wait_for_child(page);
+}
+
+/* End the child, then the recording. Returns the child's CPU time. */
+static uint64_t end_child(const struct target *target, struct capture *capture, struct sums *sums,
+			  struct capture_counts *counts)
+{
+	store(&target->page->command, 2);
+	wait_for(&target->page->ready, 2);
+	capture_stop(capture);
+	drain(capture, add_up, sums);
+	capture_read_counts(capture, counts);
+	assert_int_equal(counts->sampled_ns, sums->sampled_ns);
+	return target->page->address;
+}
+
+static uint64_t child_used_ns(const struct target *target)
+{
+	return cpu_of_thread_ns(target->page->child, target->page->child);
+}
+
+static void let_child_run(const struct target *target, unsigned ms)
+{
+	let_run(target->page->child, target->page->child, ms);
+}
+
+/* A child from before the events has no samples. The kernel adds its life to its parent's account: not to the recording's. */
+static void test_leaves_older_children_out(void **state)
+{
+	struct target target = target_start(start_and_wait_for_child);
+	struct capture_counts counts;
+	struct sums sums = { 0 };
+	struct capture *capture;
+
+	(void)state;
+	let_child_run(&target, 300);
+	capture = attach_or_skip(&small, target.pid);
+	assert_int_equal(capture_begin(capture), 0);
+	assert_true(end_child(&target, capture, &sums, &counts) >= 300000000);
+	assert_true(counts.used_ns <= TICKS_NS);
+	assert_true(sums.sampled_ns + sums.unsampled_ns <= TICKS_NS);
+	capture_free(capture);
+	target_end(&target);
+}
+
+/* A child that inherited the events counts from capture_begin() on. */
+static void test_counts_children_from_the_beginning(void **state)
+{
+	struct target target = target_start(start_child_later);
+	uint64_t outside, inside, used, stolen = stolen_ns();
+	struct capture_counts counts;
+	struct sums sums = { 0 };
+	struct capture *capture;
+
+	(void)state;
+	capture = attach_or_skip(&small, target.pid);
+	store(&target.page->command, 1);
+	wait_for(&target.page->child, 1);
+	let_child_run(&target, 300);
+	outside = child_used_ns(&target);
+	assert_int_equal(capture_begin(capture), 0);
+	inside = child_used_ns(&target);
+	let_child_run(&target, 100);
+	used = end_child(&target, capture, &sums, &counts);
+	stolen = stolen_ns() - stolen;
+	assert_in_range(counts.used_ns, used - inside - TICKS_NS, used - outside + stolen + TICKS_NS);
+	assert_in_range(sums.sampled_ns + sums.unsampled_ns, counts.used_ns - counts.used_ns / 50 - stolen - TICKS_NS,
+			used - outside + stolen + TICKS_NS);
+	capture_free(capture);
+	target_end(&target);
+}
+
+/* Nor does what a child uses in a pause. */
+static void test_leaves_pauses_of_children_out(void **state)
+{
+	struct target target = target_start(start_child_later);
+	uint64_t before, paused, resumed, after, used, stolen = stolen_ns();
+	struct capture_counts counts;
+	struct sums sums = { 0 };
+	struct capture *capture;
+
+	(void)state;
+	capture = attach_or_skip(&small, target.pid);
+	assert_int_equal(capture_begin(capture), 0);
+	store(&target.page->command, 1);
+	wait_for(&target.page->child, 1);
+	let_child_run(&target, 100);
+	before = child_used_ns(&target);
+	capture_pause(capture);
+	paused = child_used_ns(&target);
+	let_child_run(&target, 300);
+	resumed = child_used_ns(&target);
+	capture_resume(capture);
+	after = child_used_ns(&target);
+	used = end_child(&target, capture, &sums, &counts);
+	stolen = stolen_ns() - stolen;
+	assert_in_range(counts.used_ns, used - (after - before) - TICKS_NS,
+			used - (resumed - paused) + stolen + TICKS_NS);
 	capture_free(capture);
 	target_end(&target);
 }
@@ -497,6 +758,11 @@ int main(void)
 		cmocka_unit_test(test_launch_samples_from_exec_on),
 		cmocka_unit_test(test_time_order_over_the_rings),
 		cmocka_unit_test(test_without_wakeups),
+		cmocka_unit_test(test_begins_when_the_caller_is_ready),
+		cmocka_unit_test(test_losses_before_the_beginning),
+		cmocka_unit_test(test_leaves_older_children_out),
+		cmocka_unit_test(test_counts_children_from_the_beginning),
+		cmocka_unit_test(test_leaves_pauses_of_children_out),
 		cmocka_unit_test(test_tells_another_epoll),
 	};
 

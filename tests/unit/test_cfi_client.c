@@ -143,7 +143,8 @@ static unsigned each_below(void (*call)(pid_t pid, unsigned generation))
 		pid_t pid = (pid_t)atoi(entry->d_name);
 		struct proc_stat child, parent;
 
-		if (pid <= 0 || proc_stat_read(pid, 0, &child) < 0 || proc_has_ended(&child))
+		/* One that is ending still has its sockets: it is dead as a zombie. Source: do_exit(), kernel/exit.c. */
+		if (pid <= 0 || proc_stat_read(pid, 0, &child) < 0 || child.state == 'Z' || child.state == 'X')
 			continue;
 		if (child.parent == getpid())
 			call(pid, 1);

@@ -61,7 +61,7 @@ static void put_sample(const char *path)
 
 	assert_int_equal(store_open(path, &store), 0);
 	assert_int_equal(store_put_sample(store, &row), 0);
-	assert_int_equal(store_settle(store), 0);
+	assert_int_equal(store_checkpoint(store), 0);
 	store_close(store);
 }
 

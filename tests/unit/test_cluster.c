@@ -144,7 +144,7 @@ static void the_odd_one_comes_first_and_ranks_are_ranges(void **state)
 				     "ranks 0,2,3 are in all_reduce, called by step  (train.py:5)\n"
 				     "  rank 1: not there, but in load  (train.py:3), in time.sleep\n"
 				     "\n"
-				     "2 classes of equal stacks, the odd ones first:\n"
+				     "2 classes of equal stacks, outliers first:\n"
 				     "  rank 1  (pid 11 on a)\n"
 				     "      load  (train.py:3), in time.sleep\n"
 				     "  ranks 0,2,3: 3 alike  (pid 10 on a, pid 12 on a, pid 13 on a)\n"
@@ -453,7 +453,7 @@ static char *report(const struct cluster *cluster)
 	FILE *out = open_memstream(&text, &n_bytes);
 
 	assert_non_null(out);
-	assert_int_equal(cluster_report(cluster, out), 0);
+	assert_int_equal(cluster_report(cluster, 3, out), 0);
 	assert_int_equal(fclose(out), 0);
 	return text;
 }
@@ -472,12 +472,9 @@ static void add_looks(struct cluster *cluster, size_t n_ranks, size_t odd)
 		const char *text = i == odd ? there : here;
 
 		assert_int_equal(cluster_add_rank(cluster, 0, (pid_t)(10 + i), &identity, &rank), 0);
-		rank->usage = (struct rank_usage){ .seconds = 2,
-						   .cpu_s = i == odd ? 1.9 : 0.2 + 0.01 * (double)i,
-						   .queued_s = 0.1,
-						   .throttled_s = -1,
-						   .stolen_s = -1,
-						   .step_ms = -1 };
+		rank->usage.seconds = 2;
+		rank->usage.cpu_s = i == odd ? 1.9 : 0.2 + 0.01 * (double)i;
+		rank->usage.queued_s = 0.1;
 		for (size_t k = 0; k < 10; k++)
 			assert_int_equal(cluster_read_backtrace(cluster, rank, text, strlen(text)), 0);
 	}
@@ -497,6 +494,10 @@ static void the_rank_that_differs_is_named_with_what_it_does(void **state)
 	assert_non_null(strstr(
 		text,
 		"\n  0 % of samples in step  (train.py), in all_reduce; the median of all is 100 % (p < 0.0001)\n"));
+	assert_non_null(strstr(text, "\n  its stacks against those of the others, in points of the share of samples:\n"
+				     "    +100  <module> > load > time.sleep: 100 % instead of 0 % (p < 0.0001)\n"));
+	assert_non_null(
+		strstr(text, "\n    -100  <module> > step > all_reduce > poll: 0 % instead of 100 % (p < 0.0001)\n"));
 	assert_null(strstr(text, "rank 4 (pid"));
 	cluster_done(&cluster);
 }
@@ -564,12 +565,8 @@ static void samples_are_compared_as_looks_are(void **state)
 		struct rank_identity identity = { .rank = (int64_t)i, .local_rank = -1, .world_size = -1 };
 
 		assert_int_equal(cluster_add_rank(&cluster, 0, (pid_t)(10 + i), &identity, &rank), 0);
-		rank->usage = (struct rank_usage){ .seconds = 86400,
-						   .cpu_s = 86400,
-						   .queued_s = -1,
-						   .throttled_s = -1,
-						   .stolen_s = -1,
-						   .step_ms = -1 };
+		rank->usage.seconds = 86400;
+		rank->usage.cpu_s = 86400;
 		assert_int_equal(cluster_add_looks(rank, waits, i == 5 ? UINT64_C(2000000000) : UINT64_C(5000000000)),
 				 0);
 		assert_int_equal(cluster_add_looks(rank, loads, i == 5 ? UINT64_C(3000000000) : 0), 0);

@@ -72,6 +72,42 @@ static void test_ends_and_wide_characters(void **state)
 			     "  一         x\n");
 }
 
+/* The caller's cells get the blanks of any other cell, and none at the end of a line. */
+static void test_cells_of_the_caller(void **state)
+{
+	struct sheet sheet;
+	struct columns columns = { .list = list, .n = N_ELEMENTS(list), .out = open_sheet(&sheet) };
+
+	(void)state;
+	columns_put(&columns, "1");
+	columns_start(&columns);
+	fputs("ab", columns.out);
+	columns_wrote(&columns, 2);
+	assert_int_equal(columns.used, 4 + 2 + 2);
+	columns_start(&columns);
+	fputs("x", columns.out);
+	columns_end(&columns);
+	columns_put(&columns, "1");
+	columns_start(&columns);
+	fputs("longer", columns.out);
+	columns_wrote(&columns, 6);
+	columns_end(&columns);
+	assert_sheet(&sheet, "   1  ab     x\n"
+			     "   1  longer\n");
+}
+
+static void test_labels(void **state)
+{
+	struct sheet sheet;
+	FILE *out = open_sheet(&sheet);
+
+	(void)state;
+	label_put(out, 6, "name");
+	label_put(out, 2, "一");
+	label_put(out, 2, "long\033");
+	assert_sheet(&sheet, "  name     一   long  ");
+}
+
 static void test_styles_and_controls(void **state)
 {
 	struct sheet sheet;
@@ -111,10 +147,9 @@ static void test_cut(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_alignment),
-		cmocka_unit_test(test_ends_and_wide_characters),
-		cmocka_unit_test(test_styles_and_controls),
-		cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_alignment),           cmocka_unit_test(test_ends_and_wide_characters),
+		cmocka_unit_test(test_cells_of_the_caller), cmocka_unit_test(test_labels),
+		cmocka_unit_test(test_styles_and_controls), cmocka_unit_test(test_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

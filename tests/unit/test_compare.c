@@ -436,6 +436,35 @@ static void test_shares_of_all(void **state)
 	made_done(&made);
 }
 
+/* One that does nothing else differs from others that never do it. */
+static void test_a_rank_that_does_one_thing(void **state)
+{
+	static const struct compare_rank ranks[] = {
+		{ SIDE_BASE, "rank 0" }, { SIDE_BASE, "rank 1" }, { SIDE_BASE, "rank 1" }, { SIDE_HEAD, "rank 2" }
+	};
+	static const int32_t ranks_of[] = { 0, 1, 2, 3 };
+	struct compare_options options = { .per = PER_SAMPLES, .ranks = true, .stacks = true };
+	CLEANUP(compare_freep) struct compare *compare = new_compare(&options);
+	struct made_profile made = { 0 };
+	CLEANUP(freep) char *title = NULL;
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(ranks); i++)
+		one_function(&made, ranks[i].side == SIDE_HEAD ? "f" : "g", "f.py", 30);
+	assert_int_equal(compare_add_ranks(compare, &made.profile, ranks, N_ELEMENTS(ranks), ranks_of), 0);
+	assert_int_equal(compare_compute(compare), 0);
+	assert_near(row_of(compare, "f")->self.base, 0);
+	assert_near(row_of(compare, "f")->self.head, 1);
+	assert_true(row_of(compare, "f")->self.is_known);
+	assert_int_equal(compare->n_stacks, 2);
+	for (size_t i = 0; i < 2; i++) {
+		free(title);
+		title = compare_stack_title(compare, compare->stacks[i].node);
+		assert_string_equal(title, compare->stacks[i].total.head > 0 ? "f  (f.py)" : "g  (f.py)");
+	}
+	made_done(&made);
+}
+
 /* ---- By the rest ---- */
 
 /* Samples of f, g and of main, which calls them, in a run on a machine that is slower by a factor. */
@@ -773,6 +802,7 @@ int main(void)
 		cmocka_unit_test(test_one_timed_run_tells_nothing),
 		cmocka_unit_test(test_comment_has_the_answers),
 		cmocka_unit_test(test_shares_of_all),
+		cmocka_unit_test(test_a_rank_that_does_one_thing),
 		cmocka_unit_test(test_speed_cancels),
 		cmocka_unit_test(test_slow_machine_is_no_change),
 		cmocka_unit_test(test_change_is_the_functions_own),

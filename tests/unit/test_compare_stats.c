@@ -278,15 +278,112 @@ static void test_too_many_runs(void **unused)
 	assert_int_equal(shuffles_init(600, 600, &shuffles), -E2BIG);
 }
 
+/* ---- Series ---- */
+
+/* Levels of 8 to 200 measurements are found at their places, and said to be sure. */
+static void test_changes_are_found(void **unused)
+{
+	static const size_t lengths[] = { 150, 40, 210 };
+	static const double levels[] = { 1, 1.3, 1 };
+	struct series_part parts[SERIES_MAX_PARTS];
+	struct estimate estimate;
+	double values[400];
+	size_t n = 0;
+
+	(void)unused;
+	for (size_t i = 0; i < N_ELEMENTS(lengths); i++)
+		for (size_t k = 0; k < lengths[i]; k++)
+			values[n++] = levels[i] * (1 + 0.05 * normal());
+	assert_int_equal(series_split(values, n, parts), 3);
+	for (size_t i = 0, first = 0; i < N_ELEMENTS(lengths); first += lengths[i++]) {
+		assert_near((double)parts[i].first, (double)first, 2);
+		assert_near((double)parts[i].n, (double)lengths[i], 4);
+		assert_near(parts[i].mean, levels[i], 0.05);
+	}
+	assert_int_equal(compare_lists(values, 150, values + 150, 40, &estimate), 0);
+	assert_near(estimate.change, 0.3, 0.05);
+	assert_true(estimate.low > 0.2 && estimate.high < 0.4 && estimate.p < 1e-6);
+}
+
+static void test_what_does_not_change_is_one_part(void **unused)
+{
+	enum { N_TRIALS = 300, N = 300 };
+	struct series_part parts[SERIES_MAX_PARTS];
+	double values[N];
+	unsigned n_wrong = 0;
+
+	(void)unused;
+	for (unsigned trial = 0; trial < N_TRIALS; trial++) {
+		for (size_t i = 0; i < N; i++) /* now and then one takes ten times as long */
+			values[i] = (1 - 0.2 * log(uniform())) * (uniform() < 0.02 ? 10 : 1);
+		n_wrong += series_split(values, N, parts) != 1;
+	}
+	if (n_wrong > N_TRIALS / 100)
+		fail_msg("%u of %d series were divided", n_wrong, N_TRIALS);
+	for (size_t i = 0; i < N; i++)
+		values[i] = 7;
+	assert_int_equal(series_split(values, N, parts), 1);
+	assert_int_equal(series_split(values, 0, parts), 1);
+	assert_int_equal(parts[0].n, 0);
+}
+
+/* What the sum of equal numbers lacks is no measurement, and says nothing about neighbours. */
+static void test_equal_measurements_are_not_alike(void **unused)
+{
+	enum { N = 1999 };
+	struct series_part parts[SERIES_MAX_PARTS];
+	static double values[N];
+	double alike;
+
+	(void)unused;
+	for (size_t i = 0; i < N; i++)
+		values[i] = log(i < N / 2 ? 1.1 : 1.3);
+	assert_int_equal(series_split(values, N, parts), 2);
+	assert_int_equal(series_join(values, N, parts, 2, 1, &alike), 2);
+	assert_near(alike, 1, 0);
+	for (size_t i = 0; i < N; i++)
+		values[i] += 1e-6 * normal();
+	assert_int_equal(series_join(values, N, parts, 2, 1, &alike), 2);
+	assert_near(alike, 1, 0.5);
+}
+
+/* Of more measurements than are tested one by one, neighbours are one. */
+static void test_long_lists(void **unused)
+{
+	static double base[5000], head[3000];
+	struct estimate estimate;
+
+	(void)unused;
+	for (size_t i = 0; i < N_ELEMENTS(base); i++)
+		base[i] = 1 + 0.3 * uniform();
+	for (size_t i = 0; i < N_ELEMENTS(head); i++)
+		head[i] = 1.1 * (1 + 0.3 * uniform());
+	assert_int_equal(compare_lists(base, N_ELEMENTS(base), head, N_ELEMENTS(head), &estimate), 0);
+	assert_near(estimate.change, 0.1, 0.01);
+	assert_true(estimate.p < 1e-6);
+	assert_int_equal(compare_lists(base, 1, head, 1, &estimate), 0);
+	assert_near(estimate.p, 1, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_student),        cmocka_unit_test(test_corrections),
-		cmocka_unit_test(test_all_deals),      cmocka_unit_test(test_none_before),
-		cmocka_unit_test(test_counts_alone),   cmocka_unit_test(test_few_runs_go_by_their_spread),
-		cmocka_unit_test(test_false_alarms),   cmocka_unit_test(test_false_alarms_of_many),
-		cmocka_unit_test(test_intervals),      cmocka_unit_test(test_too_many_runs),
-		cmocka_unit_test(test_odds_of_counts), cmocka_unit_test(test_intervals_of_odds),
+		cmocka_unit_test(test_student),
+		cmocka_unit_test(test_corrections),
+		cmocka_unit_test(test_all_deals),
+		cmocka_unit_test(test_none_before),
+		cmocka_unit_test(test_counts_alone),
+		cmocka_unit_test(test_few_runs_go_by_their_spread),
+		cmocka_unit_test(test_false_alarms),
+		cmocka_unit_test(test_false_alarms_of_many),
+		cmocka_unit_test(test_intervals),
+		cmocka_unit_test(test_too_many_runs),
+		cmocka_unit_test(test_odds_of_counts),
+		cmocka_unit_test(test_intervals_of_odds),
+		cmocka_unit_test(test_changes_are_found),
+		cmocka_unit_test(test_what_does_not_change_is_one_part),
+		cmocka_unit_test(test_equal_measurements_are_not_alike),
+		cmocka_unit_test(test_long_lists),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

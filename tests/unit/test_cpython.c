@@ -8,6 +8,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/syscall.h>
 #include <cmocka.h>
 
 #include "base/util.h"
@@ -293,6 +294,24 @@ static const char reused[] = "import os, sys\n"
 			     "    sys.stdin.readline()\n"
 			     "for i in range(1000): run(i % 7)\n";
 
+/* A thread has got to the read(2) that waits. Source: proc_pid_syscall(5). */
+static void await_read(pid_t pid, pid_t tid)
+{
+	enum { PATIENCE_MS = 60000 };
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
+	for (int i = 0; i < PATIENCE_MS * 5; i++) {
+		CLEANUP(freep) char *text = NULL;
+
+		assert_int_equal(read_file(path, 256, &text, NULL), 0);
+		if (strtol(text, NULL, 10) == SYS_read && strncmp(text, "running", 7) != 0)
+			return;
+		usleep(200);
+	}
+	fail_msg("thread %d does not wait", (int)tid);
+}
+
 static void check_reused(const struct interpreter *interpreter)
 {
 	struct py_frames frames = { 0 };
@@ -308,7 +327,7 @@ static void check_reused(const struct interpreter *interpreter)
 	for (int i = 0; i < 1000 && fscanf(target.script.output, "%d %31s", &tid, name) == 2; i++) {
 		bool found = false;
 
-		usleep(200); /* from the print to the read that waits */
+		await_read(tid, tid);
 		read_thread(&target, tid, &frames);
 		for (size_t k = 0; k < frames.n; k++)
 			found |= strcmp(frames.frames[k].code->qualname, name) == 0;
@@ -401,8 +420,11 @@ static void check_states(const struct interpreter *interpreter)
 		struct py_state state;
 
 		assert_int_equal(fscanf(target.script.output, "%d %d", &main_tid, &worker), 2);
-		usleep(100000); /* from the line to the read that waits, and the other thread to its wait */
-		assert_int_equal(is_seen_holding(&target, worker, phase == 0 ? 1000 : 50), phase == 0);
+		await_read(main_tid, main_tid);
+		usleep(100000); /* the other thread gets to its wait */
+		assert_int_equal(py_has_gil(target.runtime), interpreter->has_gil);
+		assert_int_equal(is_seen_holding(&target, worker, phase == 0 && interpreter->has_gil ? 1000 : 50),
+				 phase == 0 && interpreter->has_gil);
 		state = state_of(&target, main_tid);
 		assert_int_equal(state.holds_gil, PY_NO);
 		assert_int_equal(state.collects, phase == 2 ? PY_YES : PY_NO);

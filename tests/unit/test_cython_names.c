@@ -55,12 +55,11 @@ static bool is_same(const char *whole_name, const char *member)
 static void compare(const struct image *image, const struct method_tables *methods, struct comparison *sums)
 {
 	CLEANUP(cython_names_freep) struct cython_names *names = NULL;
-	const struct cython_function *function;
-
 	if (!cython_is_maker(image->elf)) /* one is written in C */
 		return;
 	assert_return_code(cython_names_new(image, &names), 0);
-	for (size_t i = 0; (function = cython_names_nth(names, i)) != NULL; i++) {
+	for (size_t i = 0; i < names->n_functions; i++) {
+		const struct cython_function *function = &names->functions[i];
 		const struct method *method = method_tables_find(methods, function->start);
 
 		assert_ptr_equal(cython_names_find(names, function->start), function);
@@ -129,7 +128,7 @@ static void test_other_modules(void **state)
 	assert_return_code(elf_file_open(fd, &elf), 0);
 	assert_return_code(image_init(&image, elf), 0);
 	assert_return_code(cython_names_new(&image, &names), 0); /* its own constants have the setting's name */
-	assert_null(cython_names_nth(names, 0));
+	assert_int_equal(names->n_functions, 0);
 	image_done(&image);
 }
 
@@ -151,11 +150,10 @@ static void test_names_of_two_thirds_of_the_calls(void **state)
 	assert_return_code(elf_file_open_memory(bytes, n_bytes, &elf), 0);
 	assert_return_code(image_init(&image, elf), 0);
 	assert_return_code(cython_names_new(&image, &names), 0);
-	assert_non_null(cython_names_nth(names, 1));
-	assert_string_equal(cython_names_nth(names, 0)->name, "shop.cart.first");
-	assert_string_equal(cython_names_nth(names, 0)->file, "shop/cart.pyx");
-	assert_string_equal(cython_names_nth(names, 1)->name, "shop.cart.Cart.second");
-	assert_null(cython_names_nth(names, 2)); /* half of its calls are another function's */
+	assert_int_equal(names->n_functions, 2); /* half of the calls of another one are another function's */
+	assert_string_equal(names->functions[0].name, "shop.cart.first");
+	assert_string_equal(names->functions[0].file, "shop/cart.pyx");
+	assert_string_equal(names->functions[1].name, "shop.cart.Cart.second");
 	image_done(&image);
 }
 

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
+#include "src/capture/kernel_numbers.h"
 #include "tests/unit/page_tables_here.h"
 
 /* The program's page, and where it is. */
@@ -195,7 +196,8 @@ static bool may_be_refused(int error)
 static void the_kernels_is_found(void **state)
 {
 	struct direct_map found, again;
-	int r = direct_map_find(&found);
+	struct kernel_numbers numbers;
+	int r = direct_map_find(&found, &numbers);
 
 	(void)state;
 	if (r < 0 && may_be_refused(r)) {
@@ -203,7 +205,7 @@ static void the_kernels_is_found(void **state)
 		skip();
 	}
 	assert_int_equal(r, 0);
-	assert_int_equal(direct_map_find(&again), 0);
+	assert_int_equal(direct_map_find(&again, &numbers), 0);
 	assert_memory_equal(&found, &again, sizeof found);
 	assert_true(found.n_levels == 4 || found.n_levels == 5);
 	assert_int_equal(found.base % (1 << TABLE_SHIFT_3), 0);
@@ -213,15 +215,16 @@ static void the_kernels_is_found(void **state)
 
 static void it_can_be_refused(void **state)
 {
+	struct kernel_numbers numbers;
 	struct direct_map found;
 
 	(void)state;
-	if (direct_map_find(&found) == -ENOSYS) {
+	if (direct_map_find(&found, &numbers) == -ENOSYS) {
 		print_message("skipped: built without it, or not for this machine\n");
 		skip();
 	}
 	assert_int_equal(setenv("PROBING_DIRECT_MAP", "0", 1), 0);
-	assert_int_equal(direct_map_find(&found), -ECANCELED);
+	assert_int_equal(direct_map_find(&found, &numbers), -ECANCELED);
 	assert_int_equal(unsetenv("PROBING_DIRECT_MAP"), 0);
 }
 

@@ -23,6 +23,7 @@
 #include "base/elf_file.h"
 #include "base/elf_reader.h"
 #include "base/util.h"
+#include "elf_address.h"
 
 static const char PYTHON[] = "/usr/bin/python3";
 
@@ -125,12 +126,12 @@ static void segments_are_those_loaded(void **state)
 		assert_int_equal(segment.n_memory_bytes, header->p_memsz);
 		assert_int_equal(segment.executable, (header->p_flags & PF_X) != 0);
 		assert_int_equal(segment.writable, (header->p_flags & PF_W) != 0);
-		assert_int_equal(elf_file_address(file, header->p_offset, &address), 0);
+		assert_int_equal(elf_address(file, header->p_offset, &address), 0);
 		assert_int_equal(address, header->p_vaddr);
 	}
 	assert_true(n > 2);
 	assert_false(elf_file_segment(file, n, &segment));
-	assert_int_equal(elf_file_address(file, UINT64_MAX, &address), -ENOENT);
+	assert_int_equal(elf_address(file, UINT64_MAX, &address), -ENOENT);
 }
 
 static bool is_build_id(const ElfW(Nhdr) * note)
@@ -354,7 +355,6 @@ static void ask_everything(struct elf_file *file)
 
 		for (uint64_t at = 0; at < segment.n_file_bytes; at += 97)
 			elf_file_function(file, segment.address + at, &a, &b);
-		elf_file_address(file, segment.file_offset, &a);
 		elf_file_data(file, segment.address, 1, &bytes);
 	}
 	elf_file_symbol(file, "__vdso_getcpu", &a, &b);

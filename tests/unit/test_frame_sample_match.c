@@ -123,6 +123,26 @@ static void a_lost_sample_leaves_its_frames_alone(void **state)
 	assert_int_equal(pairs.unpaired, 3);
 }
 
+/* As samples of that time are dropped, and lost ones do not count. */
+static void frames_before_the_beginning_do_not_count(void **state)
+{
+	struct draft *early = draft_python(TID, 1);
+
+	(void)state;
+	pairs.began_ns = 1000;
+	early->record.time_ns = 999;
+	frame_sample_match_keep(&pairs, FIRST, 0, &early->header);
+	assert_null(take(FIRST, OTHER_TID));
+	assert_int_equal(pairs.unpaired, 0);
+
+	early = draft_python(TID, 1);
+	early->record.time_ns = 1000;
+	frame_sample_match_keep(&pairs, FIRST, 0, &early->header);
+	frame_sample_match_keep(&pairs, FIRST, 0, &early->header);
+	assert_null(take(FIRST, OTHER_TID));
+	assert_int_equal(pairs.unpaired, 2);
+}
+
 static void a_gap_in_the_ring_is_no_neighbourhood(void **state)
 {
 	(void)state;
@@ -164,8 +184,8 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
 	const struct CMUnitTest tests[] = {
 		TEST(neighbours_of_one_thread_are_a_pair),   TEST(rings_do_not_mix),
-		TEST(a_lost_sample_leaves_its_frames_alone), TEST(a_gap_in_the_ring_is_no_neighbourhood),
-		TEST(what_is_not_whole_is_not_kept),
+		TEST(a_lost_sample_leaves_its_frames_alone), TEST(frames_before_the_beginning_do_not_count),
+		TEST(a_gap_in_the_ring_is_no_neighbourhood), TEST(what_is_not_whole_is_not_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

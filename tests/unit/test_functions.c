@@ -150,7 +150,7 @@ static void regular_expressions(void **state)
 	expect(*state, "SELECT regexpi('torch', 'Torch')", "1");
 	expect(*state, "SELECT NULL REGEXP 'x'", "NULL");
 	expect(*state, "SELECT count(*) FROM n WHERE x REGEXP '[12]'", "2");
-	expect(*state, "SELECT 'x' REGEXP '('", "'(' is no regular expression: Unmatched ( or \\(");
+	expect(*state, "SELECT 'x' REGEXP '('", "'(' is not a regular expression: Unmatched ( or \\(");
 }
 
 static void a_series_is_a_table(void **state)

@@ -36,7 +36,7 @@ static const struct layer {
 	{ "unwind/stitch", { "base", "unwind/native", "unwind/cpython" } },
 	{ "symbolize", { "base" } },
 	{ "src/config", { NULL } },
-	{ "src/ring", { NULL } },
+	{ "src/ring", { "base" } },
 	{ "src/agent", { "base", "src/config", "src/ring" } },
 	{ "src/capture", { "base", "src/agent" } },
 	{ "src/target", { "base", "src/capture" } },
@@ -65,7 +65,7 @@ static const struct layer {
 	{ "src/backtrace",
 	  { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/profile", "src/columns" } },
 
-	{ "src/cluster", { "base", "src/profile", "src/columns" } },
+	{ "src/cluster", { "base", "src/profile", "src/columns", "src/compare" } },
 
 	{ "src/live", { "base", "src/catalogue", "src/backtrace", "src/ring", "src/metrics", "src/rows" } },
 
@@ -87,23 +87,41 @@ static const struct layer {
 	    "src/lanes",     "src/http",      "src/fleet",     "src/target",     "src/columns" } },
 };
 
+/* Folders inside src/cli, the parts of large verbs: they share its headers, and know few of each other. */
+static const struct layer rooms[] = {
+	{ "src/cli/report", { NULL } },
+	{ "src/cli/record", { "src/cli/report" } },
+	{ "src/cli/top", { "src/cli/record" } },
+	{ "src/cli/cluster", { NULL } },
+};
+
 /* Folders of sources: each belongs to a layer. */
 static const char *const roots[] = { "base", "unwind", "symbolize", "src" };
 
 /* ---- The checker ---- */
 
-/* The layer a file belongs to, by the longest folder; NULL: none. */
-static const struct layer *layer_of(const char *path)
+/* The layer of a table that a file belongs to, by the longest folder; NULL: none. */
+static const struct layer *find_layer(const struct layer *table, size_t n_layers, const char *path)
 {
 	const struct layer *best = NULL;
 
-	for (size_t i = 0; i < N_ELEMENTS(layers); i++) {
-		size_t n = strlen(layers[i].folder);
+	for (size_t i = 0; i < n_layers; i++) {
+		size_t n = strlen(table[i].folder);
 
-		if (strncmp(path, layers[i].folder, n) == 0 && path[n] == '/' && (!best || n > strlen(best->folder)))
-			best = &layers[i];
+		if (strncmp(path, table[i].folder, n) == 0 && path[n] == '/' && (!best || n > strlen(best->folder)))
+			best = &table[i];
 	}
 	return best;
+}
+
+static const struct layer *layer_of(const char *path)
+{
+	return find_layer(layers, N_ELEMENTS(layers), path);
+}
+
+static const struct layer *room_of(const char *path)
+{
+	return find_layer(rooms, N_ELEMENTS(rooms), path);
 }
 
 static bool may_use(const struct layer *layer, const char *folder)
@@ -131,6 +149,7 @@ static bool is_public(const struct layer *layer, const char *included)
 static const char *check_include(const char *file, const char *included)
 {
 	const struct layer *from = layer_of(file), *to = layer_of(included);
+	const struct layer *from_room = room_of(file), *to_room = room_of(included);
 
 	if (!from)
 		return "lies in a folder that the picture of the layers does not have";
@@ -138,6 +157,8 @@ static const char *check_include(const char *file, const char *included)
 		return "includes a header without its folder";
 	if (!to)
 		return "includes what belongs to no layer";
+	if (from_room && to_room && from_room != to_room && !may_use(from_room, to_room->folder))
+		return "uses a part of another verb that it must not know";
 	if (from == to)
 		return NULL;
 	if (!may_use(from, to->folder))
@@ -257,20 +278,26 @@ static void the_source_keeps_to_the_picture(void **state)
 		fail_msg("%u of %u includes go against the picture", walk.n_wrong, walk.n_includes);
 }
 
-/* Lower layers come first in the table, so it cannot contain a cycle. */
-static void the_picture_has_no_circles(void **state)
+/* Lower layers come first in a table, so it cannot contain a cycle. */
+static void check_order(const struct layer *table, size_t n)
 {
-	(void)state;
-	for (size_t i = 0; i < N_ELEMENTS(layers); i++)
-		for (size_t j = 0; j < MAX_USES && layers[i].uses[j]; j++) {
+	for (size_t i = 0; i < n; i++)
+		for (size_t j = 0; j < MAX_USES && table[i].uses[j]; j++) {
 			bool is_below = false;
 
 			for (size_t k = 0; k < i; k++)
-				is_below |= strcmp(layers[k].folder, layers[i].uses[j]) == 0;
+				is_below |= strcmp(table[k].folder, table[i].uses[j]) == 0;
 			if (!is_below)
-				fail_msg("%s uses %s, which does not stand above it", layers[i].folder,
-					 layers[i].uses[j]);
+				fail_msg("%s uses %s, which does not stand above it", table[i].folder,
+					 table[i].uses[j]);
 		}
+}
+
+static void the_picture_has_no_circles(void **state)
+{
+	(void)state;
+	check_order(layers, N_ELEMENTS(layers));
+	check_order(rooms, N_ELEMENTS(rooms));
 }
 
 static void the_checker_tells_right_from_wrong(void **state)
@@ -300,9 +327,14 @@ static void the_checker_tells_right_from_wrong(void **state)
 		{ "src/cli/verb_sql.c", "src/sql/sql.h", true },
 		{ "src/cli/verb_sql.c", "src/sql/format.h", false },
 		{ "src/cli/verb_sql.c", "src/sql/sql.hidden.h", false },
-		{ "src/cli/verb_sql.c", "cli.h", false },          /* no folder */
-		{ "src/cli/verb_sql.c", "tests/helper.h", false }, /* no layer */
-		{ "src/storehouse/a.c", "base/util.h", false },    /* not in the picture */
+		{ "src/cli/verb_top.c", "src/cli/top/top.h", true },
+		{ "src/cli/top/run.c", "src/cli/cli.h", true },
+		{ "src/cli/top/run.c", "src/cli/record/record.h", true },
+		{ "src/cli/record/run.c", "src/cli/top/top.h", false },        /* up */
+		{ "src/cli/cluster/run.c", "src/cli/report/report.h", false }, /* another verb's */
+		{ "src/cli/verb_sql.c", "cli.h", false },                      /* no folder */
+		{ "src/cli/verb_sql.c", "tests/helper.h", false },             /* no layer */
+		{ "src/storehouse/a.c", "base/util.h", false },                /* not in the picture */
 		{ "src/main.c", "base/util.h", false },
 	};
 

@@ -25,62 +25,65 @@
 
 #include "base/elf_file.h"
 #include "base/util.h"
+#include "elf_address.h"
 #include "symbolize/symbolize.h"
 
 /* Print "KIND NAME FILE-OFFSET PATH" per builtin: "must" for builtins to find by name, else "all". */
-static const char script[] = "import sys, types, ctypes, builtins, zlib, json, math, functools, time, collections\n"
-			     "import _json, _functools, _io, _sre, itertools, operator, _struct, _datetime, _hashlib, "
-			     "_thread\n"
-			     "word = lambda at: ctypes.c_uint64.from_address(at).value\n"
-			     "maps = []\n"
-			     "for line in open('/proc/self/maps'):\n"
-			     "    f = line.split(None, 5)\n"
-			     "    if len(f) == 6 and f[5].startswith('/'):\n"
-			     "        a, b = (int(x, 16) for x in f[0].split('-'))\n"
-			     "        maps.append((a, b, int(f[2], 16), f[5].strip()))\n"
-			     "def show(kind, name, address):\n"
-			     "    for a, b, offset, path in maps:\n"
-			     "        if a <= address < b:\n"
-			     "            print(kind, name.replace(' ', '_'), '%x' % (address - a + offset), path)\n"
-			     "def function(f):\n"
-			     "    return word(word(id(f) + (16 if isinstance(f, types.BuiltinFunctionType) else 40)) + "
-			     "8)\n"
-			     "def type_name(t):\n"
-			     "    return ctypes.string_at(word(id(t) + 24)).decode()\n"
-			     "def name(owner, f):\n"
-			     "    return f.__name__ if owner == 'builtins' else owner + '.' + f.__name__\n"
-			     "show('must', 'len', function(len))\n"
-			     "show('must', 'sorted', function(sorted))\n"
-			     "show('must', 'str.join', function(str.join))\n"
-			     "show('must', 'list.sort', function(list.sort))\n"
-			     "show('must', 'dict.get', function(dict.get))\n"
-			     "show('must', '_thread.lock.acquire', function(type(_thread.allocate_lock()).acquire))\n"
-			     "show('must', 'math.sqrt', function(math.sqrt))\n"
-			     "show('must', 'time.sleep', function(time.sleep))\n"
-			     "show('must', 'zlib.compress', function(zlib.compress))\n"
-			     "show('must', '_json.scanstring', function(_json.scanstring))\n"
-			     "show('must', '_hashlib.HASH.update', function(type(_hashlib.openssl_sha256()).update))\n"
-			     "show('must', '_json.Scanner.__call__', word(id(_json.make_scanner) + 128))\n"
-			     "show('must', '_json.Encoder.__call__', word(id(_json.make_encoder) + 128))\n"
-			     "show('must', 'functools.partial.__call__', word(id(functools.partial) + 128))\n"
-			     "show('must', 'list.__init__', word(id(list) + 296))\n"
-			     "show('must', 'int.__add__', word(word(id(int) + 96)))\n"
-			     "show('must', 'map.__next__', word(id(map) + 224))\n"
-			     "types_seen, todo = set(), [object]\n"
-			     "while todo:\n"
-			     "    t = todo.pop()\n"
-			     "    if t not in types_seen:\n"
-			     "        types_seen.add(t)\n"
-			     "        todo += type.__subclasses__(t)\n"
-			     "for t in types_seen:\n"
-			     "    for f in list(vars(t).values()):\n"
-			     "        if isinstance(f, types.MethodDescriptorType):\n"
-			     "            show('all', type_name(f.__objclass__) + '.' + f.__name__, function(f))\n"
-			     "for m in list(sys.modules.values()):\n"
-			     "    for f in list(vars(m).values()):\n"
-			     "        if isinstance(f, types.BuiltinFunctionType) and isinstance(f.__self__, "
-			     "types.ModuleType):\n"
-			     "            show('all', name(f.__self__.__name__, f), function(f))\n";
+static const char script[] =
+	"import sys, types, ctypes, builtins, zlib, json, math, functools, time, collections\n"
+	"import _json, _functools, _io, _sre, itertools, operator, _struct, _datetime, _hashlib, "
+	"_thread\n"
+	"word = lambda at: ctypes.c_uint64.from_address(at).value\n"
+	"more = 16 * ('t' in sys.abiflags)\n" /* an object's head is longer without a GIL */
+	"maps = []\n"
+	"for line in open('/proc/self/maps'):\n"
+	"    f = line.split(None, 5)\n"
+	"    if len(f) == 6 and f[5].startswith('/'):\n"
+	"        a, b = (int(x, 16) for x in f[0].split('-'))\n"
+	"        maps.append((a, b, int(f[2], 16), f[5].strip()))\n"
+	"def show(kind, name, address):\n"
+	"    for a, b, offset, path in maps:\n"
+	"        if a <= address < b:\n"
+	"            print(kind, name.replace(' ', '_'), '%x' % (address - a + offset), path)\n"
+	"def function(f):\n"
+	"    return word(word(id(f) + (16 if isinstance(f, types.BuiltinFunctionType) else 40) + more) + "
+	"8)\n"
+	"def type_name(t):\n"
+	"    return ctypes.string_at(word(id(t) + 24 + more)).decode()\n"
+	"def name(owner, f):\n"
+	"    return f.__name__ if owner == 'builtins' else owner + '.' + f.__name__\n"
+	"show('must', 'len', function(len))\n"
+	"show('must', 'sorted', function(sorted))\n"
+	"show('must', 'str.join', function(str.join))\n"
+	"show('must', 'list.sort', function(list.sort))\n"
+	"show('must', 'dict.get', function(dict.get))\n"
+	"show('must', '_thread.lock.acquire', function(type(_thread.allocate_lock()).acquire))\n"
+	"show('must', 'math.sqrt', function(math.sqrt))\n"
+	"show('must', 'time.sleep', function(time.sleep))\n"
+	"show('must', 'zlib.compress', function(zlib.compress))\n"
+	"show('must', '_json.scanstring', function(_json.scanstring))\n"
+	"show('must', '_hashlib.HASH.update', function(type(_hashlib.openssl_sha256()).update))\n"
+	"show('must', '_json.Scanner.__call__', word(id(_json.make_scanner) + 128 + more))\n"
+	"show('must', '_json.Encoder.__call__', word(id(_json.make_encoder) + 128 + more))\n"
+	"show('must', 'functools.partial.__call__', word(id(functools.partial) + 128 + more))\n"
+	"show('must', 'list.__init__', word(id(list) + 296 + more))\n"
+	"show('must', 'int.__add__', word(word(id(int) + 96 + more)))\n"
+	"show('must', 'map.__next__', word(id(map) + 224 + more))\n"
+	"types_seen, todo = set(), [object]\n"
+	"while todo:\n"
+	"    t = todo.pop()\n"
+	"    if t not in types_seen:\n"
+	"        types_seen.add(t)\n"
+	"        todo += type.__subclasses__(t)\n"
+	"for t in types_seen:\n"
+	"    for f in list(vars(t).values()):\n"
+	"        if isinstance(f, types.MethodDescriptorType):\n"
+	"            show('all', type_name(f.__objclass__) + '.' + f.__name__, function(f))\n"
+	"for m in list(sys.modules.values()):\n"
+	"    for f in list(vars(m).values()):\n"
+	"        if isinstance(f, types.BuiltinFunctionType) and isinstance(f.__self__, "
+	"types.ModuleType):\n"
+	"            show('all', name(f.__self__.__name__, f), function(f))\n";
 
 enum { MAX_MODULES = 64, MAX_LINE = 4096 };
 
@@ -143,11 +146,11 @@ static void check_line(struct check *check, char *line)
 	struct symbol symbol;
 	struct opened *opened;
 	unsigned long offset;
-	uint64_t address;
+	uint64_t address = 0;
 
 	assert_int_equal(sscanf(line, "%7s %255s %lx %4095[^\n]", kind, name, &offset, path), 4);
 	opened = open_once(check, path);
-	assert_int_equal(elf_file_address(opened->elf, offset, &address), 0);
+	assert_int_equal(elf_address(opened->elf, offset, &address), 0);
 	assert_int_equal(symbol_lookup(opened->module, address, &symbol, 1), 1);
 	if (strcmp(kind, "must") == 0)
 		check_must(check, name, &symbol);
@@ -227,6 +230,12 @@ static void test_python_3_13(void **state)
 {
 	(void)state;
 	check_pattern("~/.pyenv/versions/3.13.*/bin/python3");
+}
+
+static void test_free_threaded(void **state)
+{
+	(void)state;
+	check_pattern("~/.cache/probing/roots/free-threaded/3.*t/bin/python3.*[0-9]t");
 }
 
 /* What carries calls in an interpreter without symbols is found by who refers to it. */
@@ -318,9 +327,10 @@ static void test_tables_filled_by_code(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_system_python),     cmocka_unit_test(test_python_3_11),
-		cmocka_unit_test(test_python_3_12),       cmocka_unit_test(test_python_3_13),
-		cmocka_unit_test(test_nameless_plumbing), cmocka_unit_test(test_tables_filled_by_code),
+		cmocka_unit_test(test_system_python),         cmocka_unit_test(test_python_3_11),
+		cmocka_unit_test(test_python_3_12),           cmocka_unit_test(test_python_3_13),
+		cmocka_unit_test(test_free_threaded),         cmocka_unit_test(test_nameless_plumbing),
+		cmocka_unit_test(test_tables_filled_by_code),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,12 +4,15 @@
 
 #include <glob.h>
 
+#include "base/proc.h"
 #include "dwfl_oracle.h"
 
 enum {
 	N_ROUNDS = 120,   /* of stopping each thread of a program */
 	N_STEPS = 20000,  /* of single instructions */
 	MAX_EXAMPLES = 3, /* printed of a program's differences */
+	SET_UP_NS = 20000000,
+	PATIENCE_MS = 60000,
 };
 
 /* Counts for one program. */
@@ -133,6 +136,54 @@ static void assert_agreement(const char *name, const struct tally *tally)
 		fail_msg("%s: only %.4f %% of the frames are libdwfl's", name, 100 * share);
 }
 
+static uint64_t cpu_ns_of(pid_t pid, pid_t tid)
+{
+	CLEANUP(freep) char *text = NULL;
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
+	assert_int_equal(read_file(path, 128, &text, NULL), 0);
+	return strtoull(text, NULL, 10);
+}
+
+static bool is_asleep(pid_t pid, pid_t tid)
+{
+	struct proc_stat stat;
+
+	assert_int_equal(proc_stat_read(pid, tid, &stat), 0);
+	return stat.state == 'S' || stat.state == 'D';
+}
+
+/* A thread has computed for a while from now on, or sleeps. */
+static void await_work(pid_t pid, pid_t tid)
+{
+	uint64_t began_ns = cpu_ns_of(pid, tid);
+
+	for (unsigned i = 0; i < PATIENCE_MS; i++) {
+		if (cpu_ns_of(pid, tid) >= began_ns + SET_UP_NS || is_asleep(pid, tid))
+			return;
+		sleep_us(1000);
+	}
+	fail_msg("thread %d does not run", (int)tid);
+}
+
+/*
+ * All threads are there and at work. On a busy machine a new one may not have run yet: it would be stopped at its first
+ * instruction again and again. Returns their number.
+ */
+static size_t await_set_up(pid_t pid, size_t least_threads, pid_t *tids)
+{
+	size_t n = 0;
+
+	sleep_us(300000);
+	for (unsigned i = 0; i < PATIENCE_MS && (n = target_threads(pid, tids)) < least_threads; i++)
+		sleep_us(1000);
+	assert_true(n >= least_threads);
+	for (size_t i = 0; i < n; i++)
+		await_work(pid, tids[i]);
+	return n;
+}
+
 /* Stop every thread N_ROUNDS times, at moments independent of the program. */
 static void check_program(const char *name, const char *const *argv, size_t least_threads)
 {
@@ -141,11 +192,8 @@ static void check_program(const char *name, const char *const *argv, size_t leas
 	struct oracle oracle = { .want_sp = true };
 	struct tally tally = { 0 };
 	struct view view;
-	size_t n;
+	size_t n = await_set_up(target.pid, least_threads, tids);
 
-	sleep_us(300000);
-	n = target_threads(target.pid, tids);
-	assert_true(n >= least_threads);
 	view_open(&view, target.pid);
 	assert_int_equal(oracle_open(&oracle, target.pid), 0);
 	for (size_t i = 0; i < n; i++)
@@ -334,7 +382,8 @@ static void native_shapes(void **state)
 	(void)state;
 	need(native_only_path());
 	for (size_t i = 0; i < N_ELEMENTS(modes); i++)
-		check_program(modes[i], (const char *[]){ native_only_path(), modes[i], NULL }, 1);
+		check_program(modes[i], (const char *[]){ native_only_path(), modes[i], NULL },
+			      strcmp(modes[i], "threads") == 0 ? 2 : 1);
 }
 
 /* ---- Instruction by instruction ---- */

@@ -50,7 +50,7 @@ static void mistakes_have_a_place_and_say_what_is_allowed(void **state)
 	static const struct {
 		const char *text, *why;
 	} wrong[] = {
-		{ "", "1:1: the file is empty: docs/probes.md has an example" },
+		{ "", "1:1: the file is empty: docs/rings.md has an example" },
 		{ "- f\n", "1:1: keys are expected here: functions, variables, interval, sampling, torch" },
 		{ "functions: [f]\nfuncs: [g]\n",
 		  "2:1: there is no key 'funcs': the keys are functions, variables, interval, sampling and torch" },
@@ -85,7 +85,7 @@ static void mistakes_have_a_place_and_say_what_is_allowed(void **state)
 		assert_string_equal(why, wrong[i].why);
 	}
 	assert_int_equal(probes_parse("functions: [f\n: }", 17, why, &probes), -EINVAL);
-	assert_non_null(strstr(why, ": this is no YAML: "));
+	assert_non_null(strstr(why, ": this is not YAML: "));
 	assert_int_equal(probes_parse("", PROBES_MAX_BYTES + 1, why, &probes), -EFBIG);
 }
 

@@ -163,6 +163,36 @@ static void values_of_a_status(void **state)
 	assert_string_equal(proc_status_value(status, "GidMap"), "\t7 8 9\n");
 }
 
+static void number_in_its_own_namespace(void **state)
+{
+	static const struct {
+		const char *status;
+		int error;
+		pid_t own;
+		unsigned n;
+	} cases[] = {
+		{ "Name:\ta\nNSpid:\t4242\nUid:\t1\n", 0, 4242, 1 },
+		{ "Name:\tNSpid:\t9\nNSpid:\t4242\t17\t1\n", 0, 1, 3 },
+		{ "Name:\ta\nPid:\t1\n", -ENODATA, 0, 0 },
+		{ "NSpid:\n", -EBADMSG, 0, 0 },
+		{ "NSpid:\t4242\t\n", -EBADMSG, 0, 0 },
+		{ "NSpid:\t4242", -EBADMSG, 0, 0 },
+		{ "NSpid:\t0\n", -EBADMSG, 0, 0 },
+		{ "NSpid:\t4294967297\n", -EBADMSG, 0, 0 },
+		{ "NSpid:\t42 17\n", -EBADMSG, 0, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+		pid_t own = 0;
+		unsigned n = 0;
+
+		assert_int_equal(proc_status_own_pid(cases[i].status, &own, &n), cases[i].error);
+		assert_int_equal(own, cases[i].own);
+		assert_int_equal(n, cases[i].n);
+	}
+}
+
 static void numbers_of_the_kernel(void **state)
 {
 	(void)state;
@@ -214,10 +244,15 @@ static void an_exec_shows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tasks_are_listed),      cmocka_unit_test(texts_are_one_line),
-		cmocka_unit_test(states_are_told),       cmocka_unit_test(what_a_thread_sleeps_on_is_told),
-		cmocka_unit_test(system_calls_are_told), cmocka_unit_test(values_of_a_status),
-		cmocka_unit_test(numbers_of_the_kernel), cmocka_unit_test(an_exec_shows),
+		cmocka_unit_test(tasks_are_listed),
+		cmocka_unit_test(texts_are_one_line),
+		cmocka_unit_test(states_are_told),
+		cmocka_unit_test(what_a_thread_sleeps_on_is_told),
+		cmocka_unit_test(system_calls_are_told),
+		cmocka_unit_test(values_of_a_status),
+		cmocka_unit_test(number_in_its_own_namespace),
+		cmocka_unit_test(numbers_of_the_kernel),
+		cmocka_unit_test(an_exec_shows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

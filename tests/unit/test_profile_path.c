@@ -311,8 +311,11 @@ static void labelled_path(const struct profile *profile, uint64_t weight, char *
 	}
 }
 
-/* A stack of two labels becomes two; libc's start is hidden below a label, too; time that was not sampled has none. */
-static void test_labels(void **state)
+/*
+ * A stack of two labels becomes two; libc's start is hidden below a label, too. Samples whose stack shows no frame keep their
+ * label. Time that was not sampled has none.
+ */
+static void check_labels(bool python_only)
 {
 	static const struct profile_frame frames[] = {
 		NATIVE("_start", LIBC, ROLE_NONE),
@@ -323,16 +326,22 @@ static void test_labels(void **state)
 	static const struct profile_stack stacks[] = { { -1, 0 }, { 0, 1 }, { 1, 2 }, { -1, 3 } };
 	static const struct {
 		int32_t stack, label;
-		const char *path;
+		const char *path, *python_path;
 	} cases[] = {
-		{ 2, 2, "b train" }, { 2, 1, "a train" }, { 2, 0, "none train" },
-		{ 2, 1, "a train" }, { -1, 1, "a" },      { 3, 0, "[not sampled]" },
+		{ 2, 2, "b train", "b train" },
+		{ 2, 1, "a train", "a train" },
+		{ 2, 0, "none train", "none train" },
+		{ 2, 1, "a train", "a train" },
+		{ 1, 1, "a _PyEval_EvalFrameDefault", "a [no Python]" },
+		{ -1, 1, "a [no stack]", "a [no Python]" },
+		{ -1, 0, "none [no stack]", "none [no Python]" },
+		{ 3, 0, "[not sampled]", "[not sampled]" },
 	};
 	CLEANUP(profile_freep) struct profile *profile = NULL;
 	char shown[128];
 
-	(void)state;
 	assert_int_equal(profile_new(&profile), 0);
+	profile->python_only = python_only;
 	profile->frames = calloc(N_ELEMENTS(frames), sizeof *frames);
 	profile->stacks = calloc(N_ELEMENTS(stacks), sizeof *stacks);
 	profile->totals = calloc(N_ELEMENTS(cases), sizeof *profile->totals);
@@ -349,14 +358,22 @@ static void test_labels(void **state)
 	assert_int_equal(profile_put_labels(profile, "none"), 0);
 	assert_int_equal(profile->n_labels, 0);
 	assert_int_equal(profile->n_stacks, 3 * 4 + 1);
+	assert_int_equal(profile->n_frames, N_ELEMENTS(frames) + 4);
 	for (size_t i = 0; i < profile->n_stacks; i++)
 		assert_true(profile->stacks[i].parent < (int32_t)i);
 	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
 		labelled_path(profile, i + 1, shown, sizeof shown);
-		assert_string_equal(shown, cases[i].path);
+		assert_string_equal(shown, python_only ? cases[i].python_path : cases[i].path);
 	}
 	for (size_t i = 1; i < profile->n_totals; i++)
 		assert_true(profile->totals[i - 1].stack <= profile->totals[i].stack);
+}
+
+static void test_labels(void **state)
+{
+	(void)state;
+	check_labels(false);
+	check_labels(true);
 }
 
 int main(void)

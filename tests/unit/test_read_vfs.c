@@ -309,6 +309,37 @@ static void test_killed_in_a_first_transaction(void **state)
 	finish(store);
 }
 
+/* The log of a killed recorder gets older, then another one, for the same connection. */
+static void test_a_log_is_read_again_if_it_changes(void **state)
+{
+	const struct folder *f = *state;
+	struct store *store = new_store(f->file);
+	sqlite3 *db = store_connection(store), *reader = NULL;
+	char command[4096];
+
+	assert_int_equal(sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "INSERT INTO counter(name, value) VALUES('counter', 1)", NULL, NULL, NULL),
+			 SQLITE_OK);
+	snprintf(
+		command, sizeof command,
+		"cd %s && cp %s killed.db && cp %s-wal whole && head -c 100 whole >killed.db-wal && touch -d @1000 killed.db-wal",
+		f->path, f->file, f->file);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(store_open_reader(with(f->path, "/killed.db"), &reader), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(ask(reader, "SELECT count(*) FROM counter WHERE name = 'counter'"), 0);
+	snprintf(command, sizeof command, "cd %s && cat whole >killed.db-wal && touch -d @1000 killed.db-wal", f->path);
+	assert_int_equal(system(command), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(ask(reader, "SELECT count(*) FROM counter WHERE name = 'counter'"), 1);
+	snprintf(command, sizeof command, "cd %s && head -c 40 whole >killed.db-wal && touch -d @1001 killed.db-wal",
+		 f->path);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(ask(reader, "SELECT count(*) FROM counter WHERE name = 'counter'"), 0);
+	sqlite3_close(reader);
+	finish(store);
+}
+
 static void test_beside_a_recorder(void **state)
 {
 	const struct folder *f = *state;
@@ -351,6 +382,7 @@ int main(void)
 		FOLDER_TEST(test_nothing_is_made_beside_a_log),
 		FOLDER_TEST(test_a_transaction_that_is_not_complete),
 		FOLDER_TEST(test_killed_in_a_first_transaction),
+		FOLDER_TEST(test_a_log_is_read_again_if_it_changes),
 		FOLDER_TEST(test_beside_a_recorder),
 	};
 

@@ -500,8 +500,8 @@ static void test_a_database_of_somebody_else(void **state)
 	const struct folder *f = *state;
 
 	stock_shell(f->file, "CREATE TABLE a(b)");
-	assert_non_null(strstr(ask_samples(f->file, "SELECT count(*) FROM sample"), "this is no recording"));
-	assert_non_null(strstr(ask_samples(f->file, "SELECT count(*) FROM sample_total"), "this is no recording"));
+	assert_non_null(strstr(ask_samples(f->file, "SELECT count(*) FROM sample"), "this is not a recording"));
+	assert_non_null(strstr(ask_samples(f->file, "SELECT count(*) FROM sample_total"), "this is not a recording"));
 	stock_shell(f->file, "CREATE TABLE sample(a); INSERT INTO sample VALUES(5)");
 	assert_string_equal(ask_samples(f->file, "SELECT a FROM sample"), "5");
 }

@@ -162,7 +162,7 @@ static void test_a_change_is_whole_or_absent(void **state)
 	change(store);
 	assert_string_equal(state_of(f), before_change); /* readers see the old names until the end */
 	assert_int_equal(store_commit(store), 0);
-	assert_int_equal(store_settle(store), 0);
+	assert_int_equal(store_checkpoint(store), 0);
 	store_close(store);
 	assert_string_equal(state_of(f), after_change);
 	assert_false(exists(with(f->file, "-journal")));

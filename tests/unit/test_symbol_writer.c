@@ -128,7 +128,7 @@ static enum resymbolize_kernel resymbolize_with(const char *path, const char *ka
 	assert_int_equal(pipeline_resymbolize(store, &options, &result), 0);
 	kernel = result.kernel;
 	resymbolize_result_done(&result);
-	assert_int_equal(store_settle(store), 0);
+	assert_int_equal(store_checkpoint(store), 0);
 	store_close(store);
 	return kernel;
 }

@@ -274,7 +274,7 @@ static void names_come_later(void **state)
 	refresh(bench, 1);
 	expect_row(bench, "crunch", "100.0", "100.0");
 	expect_not(bench, "libnumbers.so+");
-	assert_true(top_is_settled(bench->top));
+	assert_true(top_is_stable(bench->top));
 }
 
 static void a_stack_that_is_not_there_yet_is_waited_for(void **state)
@@ -285,7 +285,7 @@ static void a_stack_that_is_not_there_yet_is_waited_for(void **state)
 	sample(bench, PID, STACK_REST, 2);
 	refresh(bench, 1);
 	expect(bench, "2 samples");
-	assert_false(top_is_settled(bench->top));
+	assert_false(top_is_stable(bench->top));
 	assert_int_equal(store_begin(bench->store), 0);
 	put_stack(bench->store, N_STACKS + 1, STACK_REST, 2);
 	assert_int_equal(store_commit(bench->store), 0);

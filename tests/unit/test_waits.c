@@ -63,17 +63,17 @@ static void assert_interval(size_t i, enum thread_state state, uint64_t since_ns
 
 static void leave(struct waits *waits, pid_t tid, uint64_t time_ns)
 {
-	assert_int_equal(waits_leave(waits, PID, tid, 1, false, time_ns), 0);
+	assert_int_equal(waits_sched_out(waits, PID, tid, 1, false, time_ns), 0);
 }
 
 static void enter(struct waits *waits, pid_t tid, uint64_t time_ns)
 {
-	assert_int_equal(waits_enter(waits, PID, tid, time_ns), 0);
+	assert_int_equal(waits_sched_in(waits, PID, tid, time_ns), 0);
 }
 
 static void enter_late(struct waits *waits, uint64_t time_ns)
 {
-	assert_int_equal(waits_enter_late(waits, PID, TID, time_ns), 0);
+	assert_int_equal(waits_sched_in_late(waits, PID, TID, time_ns), 0);
 }
 
 static void stack_at(struct waits *waits, uint32_t id, uint64_t from_ns, uint64_t to_ns, bool at_switch)
@@ -142,7 +142,7 @@ static void preempted_is_runnable_whatever_it_was_in(void **state)
 	(void)state;
 	enter(waits, TID, 10 * MS);
 	stack_at(waits, 7, 11 * MS, 11 * MS, true);
-	assert_int_equal(waits_leave(waits, PID, TID, 0, true, 12 * MS), 0);
+	assert_int_equal(waits_sched_out(waits, PID, TID, 0, true, 12 * MS), 0);
 	enter(waits, TID, 20 * MS);
 	assert_interval(0, STATE_RUNNABLE, 12 * MS, 8 * MS, 7);
 	waits_free(waits);
@@ -200,7 +200,7 @@ static void lost_records_cast_doubt_on_looks(void **state)
 	enter(waits, TID, 10 * MS);
 	leave(waits, TID, 20 * MS);
 	stack_at(waits, 9, 21 * MS, 22 * MS, false);
-	assert_int_equal(waits_doubt(waits), 0);
+	assert_int_equal(waits_invalidate(waits), 0);
 	enter(waits, TID, 50 * MS);
 	assert_int_equal(kept.n, 0);
 	waits_free(waits);
@@ -218,8 +218,8 @@ static void who_waits_is_looked_at_again_after_a_loss(void **state)
 	assert_int_equal(waits_find(waits, PID, TID), 0);
 	assert_true(waits_next(waits, 200 * MS, &pid, &tid, &since_ns));
 	stack_at(waits, 9, 201 * MS, 202 * MS, false);
-	assert_int_equal(waits_doubt(waits), 0);
-	assert_int_equal(waits_doubt(waits), 0);
+	assert_int_equal(waits_invalidate(waits), 0);
+	assert_int_equal(waits_invalidate(waits), 0);
 	assert_true(waits_next(waits, 300 * MS, &pid, &tid, &since_ns));
 	assert_int_equal(tid, TID);
 	assert_false(waits_next(waits, 300 * MS, &pid, &tid, &since_ns)); /* once */
@@ -245,8 +245,8 @@ static void an_arrival_may_be_reported_after_a_sample(void **state)
 	uint64_t weight;
 
 	(void)state;
-	assert_int_equal(waits_make(waits, PID, TID, 10 * MS), 0);
-	assert_int_equal(waits_ran(waits, PID, TID, PERIOD, 40 * MS, &weight), 0);
+	assert_int_equal(waits_created(waits, PID, TID, 10 * MS), 0);
+	assert_int_equal(waits_account_run(waits, PID, TID, PERIOD, 40 * MS, &weight), 0);
 	assert_int_equal(weight, PERIOD);
 	enter_late(waits, 25 * MS);
 	leave(waits, TID, 42 * MS);
@@ -264,7 +264,7 @@ static void or_after_the_end_of_its_thread(void **state)
 	struct waits *waits = begin(true);
 
 	(void)state;
-	assert_int_equal(waits_make(waits, PID, TID, 10 * MS), 0);
+	assert_int_equal(waits_created(waits, PID, TID, 10 * MS), 0);
 	assert_int_equal(waits_exit(waits, TID, 40 * MS), 0);
 	assert_int_equal(kept.n, 0);
 	enter_late(waits, 25 * MS);
@@ -303,8 +303,8 @@ static void the_end_leaves_no_doubt(void **state)
 	uint64_t weight;
 
 	(void)state;
-	assert_int_equal(waits_make(waits, PID, TID, 10 * MS), 0);
-	assert_int_equal(waits_ran(waits, PID, TID, PERIOD, 40 * MS, &weight), 0);
+	assert_int_equal(waits_created(waits, PID, TID, 10 * MS), 0);
+	assert_int_equal(waits_account_run(waits, PID, TID, PERIOD, 40 * MS, &weight), 0);
 	assert_int_equal(waits_end(waits, 50 * MS), 0);
 	assert_int_equal(unknown(waits), 0);
 	assert_int_equal(kept.n, 2);
@@ -320,13 +320,13 @@ static void a_later_arrival_settles_no_doubt(void **state)
 	uint64_t weight;
 
 	(void)state;
-	assert_int_equal(waits_make(waits, PID, TID, 10 * MS), 0);
-	assert_int_equal(waits_ran(waits, PID, TID, PERIOD, 40 * MS, &weight), 0);
+	assert_int_equal(waits_created(waits, PID, TID, 10 * MS), 0);
+	assert_int_equal(waits_account_run(waits, PID, TID, PERIOD, 40 * MS, &weight), 0);
 	enter(waits, TID, 45 * MS);
 	assert_int_equal(unknown(waits), 25 * MS); /* 20 ms before the sample, 5 ms after it */
 	leave(waits, TID, 50 * MS);
 	assert_int_equal(waits_exit(waits, TID, 60 * MS), 0);
-	assert_int_equal(waits_make(waits, PID, TID, 70 * MS), 0);
+	assert_int_equal(waits_created(waits, PID, TID, 70 * MS), 0);
 	assert_int_equal(unknown(waits), 35 * MS);
 	enter(waits, TID, 71 * MS);
 	assert_int_equal(waits_end(waits, 80 * MS), 0);
@@ -385,12 +385,12 @@ static void samples_weigh_what_ran_since(void **state)
 	enter(waits, TID, 10 * MS);
 	leave(waits, TID, 17 * MS);
 	enter(waits, TID, 30 * MS);
-	assert_int_equal(waits_ran(waits, PID, TID, PERIOD, 33 * MS, &weight), 0);
+	assert_int_equal(waits_account_run(waits, PID, TID, PERIOD, 33 * MS, &weight), 0);
 	assert_int_equal(weight, 10 * MS);
-	assert_int_equal(waits_ran(waits, PID, TID, PERIOD, 43 * MS, &weight), 0);
+	assert_int_equal(waits_account_run(waits, PID, TID, PERIOD, 43 * MS, &weight), 0);
 	assert_int_equal(weight, 10 * MS);
 	/* One that was not known of. */
-	assert_int_equal(waits_ran(waits, PID, OTHER, PERIOD, 43 * MS, &weight), 0);
+	assert_int_equal(waits_account_run(waits, PID, OTHER, PERIOD, 43 * MS, &weight), 0);
 	assert_int_equal(weight, PERIOD);
 	waits_free(waits);
 }
@@ -427,7 +427,7 @@ static void a_thread_that_always_runs(void **state)
 	assert_int_equal(waits_find(waits, PID, TID), 0);
 	assert_int_equal(waits_find(waits, PID, OTHER), 0);
 	assert_int_equal(waits_stack(waits, PID, TID, &running), 0);
-	assert_int_equal(waits_portion(waits, 2 * WAIT_PORTION_NS), 0);
+	assert_int_equal(waits_flush_partial(waits, 2 * WAIT_PORTION_NS), 0);
 	assert_int_equal(kept.n, 0);
 	assert_int_equal(waits_end(waits, 11 * MS), 0);
 	assert_int_equal(kept.n, 2);
@@ -444,14 +444,14 @@ static void long_waits_come_in_portions(void **state)
 	(void)state;
 	enter(waits, TID, 10 * MS);
 	leave(waits, TID, 20 * MS);
-	assert_int_equal(waits_portion(waits, first), 0);
+	assert_int_equal(waits_flush_partial(waits, first), 0);
 	assert_int_equal(kept.n, 0); /* no read found it waiting */
 	stack_at(waits, 3, 21 * MS, 22 * MS, false);
-	assert_int_equal(waits_portion(waits, first - 1), 0);
+	assert_int_equal(waits_flush_partial(waits, first - 1), 0);
 	assert_int_equal(kept.n, 0);
-	assert_int_equal(waits_portion(waits, first), 0);
+	assert_int_equal(waits_flush_partial(waits, first), 0);
 	assert_interval(0, STATE_IO, 20 * MS, WAIT_PORTION_NS, 3);
-	assert_int_equal(waits_portion(waits, second), 0);
+	assert_int_equal(waits_flush_partial(waits, second), 0);
 	assert_interval(1, STATE_IO, first, WAIT_PORTION_NS + 5, 3);
 	enter(waits, TID, second + 30 * MS);
 	assert_interval(2, STATE_IO, second, 30 * MS, 3);
@@ -480,13 +480,13 @@ static void new_threads_wait_for_a_processor(void **state)
 	struct waits *waits = begin(true);
 
 	(void)state;
-	assert_int_equal(waits_make(waits, PID, TID, 10 * MS), 0);
+	assert_int_equal(waits_created(waits, PID, TID, 10 * MS), 0);
 	enter(waits, TID, 30 * MS);
 	assert_int_equal(waits_end(waits, 31 * MS), 0);
 	assert_interval(0, STATE_RUNNABLE, 10 * MS, 20 * MS, 0);
 	assert_int_equal(sum_of(TID), 21 * MS);
 	/* Its number comes again. */
-	assert_int_equal(waits_make(waits, PID, TID, 40 * MS), 0);
+	assert_int_equal(waits_created(waits, PID, TID, 40 * MS), 0);
 	enter(waits, TID, 41 * MS);
 	assert_int_equal(waits_exit(waits, TID, 42 * MS), 0);
 	assert_int_equal(sum_of(TID), 23 * MS);
@@ -541,7 +541,7 @@ static void only_who_still_waits_is_looked_at(void **state)
 	enter(waits, TID, 10 * MS);
 	enter(waits, OTHER, 10 * MS);
 	leave(waits, TID, 11 * MS);
-	assert_int_equal(waits_leave(waits, PID, OTHER, 0, true, 12 * MS), 0);
+	assert_int_equal(waits_sched_out(waits, PID, OTHER, 0, true, 12 * MS), 0);
 	enter(waits, TID, 13 * MS);
 	leave(waits, TID, 14 * MS);
 	assert_true(waits_next(waits, 15 * MS, &pid, &tid, &since_ns));
@@ -583,7 +583,7 @@ static void errors_are_handed_on(void **state)
 	stack_at(waits, 7, 11 * MS, 11 * MS, true);
 	leave(waits, TID, 12 * MS);
 	kept.error = -ENOSPC;
-	assert_int_equal(waits_enter(waits, PID, TID, 20 * MS), -ENOSPC);
+	assert_int_equal(waits_sched_in(waits, PID, TID, 20 * MS), -ENOSPC);
 	waits_free(waits);
 }
 
@@ -599,7 +599,7 @@ static void sums_hold_for_any_history(void **state)
 		struct waits_sums sums;
 
 		first = now;
-		assert_int_equal(waits_make(waits, PID, TID, now), 0);
+		assert_int_equal(waits_created(waits, PID, TID, now), 0);
 		for (int i = 0; i < 300; i++) {
 			seed = mix64(seed + 1);
 			now += seed % (9 * MS);
@@ -616,13 +616,13 @@ static void sums_hold_for_any_history(void **state)
 				leave(waits, TID, now);
 				break;
 			case 5:
-				assert_int_equal(waits_leave(waits, PID, TID, 0, true, now), 0);
+				assert_int_equal(waits_sched_out(waits, PID, TID, 0, true, now), 0);
 				break;
 			case 6:
 				stack_at(waits, 2, now - seed % MS, now, seed & 1 << 20);
 				break;
 			default:
-				assert_int_equal(waits_ran(waits, PID, TID, PERIOD, now, &weight), 0);
+				assert_int_equal(waits_account_run(waits, PID, TID, PERIOD, now, &weight), 0);
 				ran += weight;
 			}
 		}
@@ -647,7 +647,7 @@ static void an_object_is_of_the_wait_that_it_was_read_in(void **state)
 	struct waits *waits = begin(true);
 
 	(void)state;
-	assert_int_equal(waits_make(waits, PID, TID, 0), 0);
+	assert_int_equal(waits_created(waits, PID, TID, 0), 0);
 	enter(waits, TID, 1 * MS);
 	assert_int_equal(waits_stack(waits, PID, TID, &stack), 0);
 	leave(waits, TID, 10 * MS);

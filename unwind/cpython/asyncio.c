@@ -2,7 +2,7 @@
 /* asyncio.c - the tasks, their names, and which task waits for which; see cpython.h.
  *
  * From 3.14 each thread, and each interpreter for those of ended threads, has a list of its
- * tasks, and a section of the file with asyncio's C code has the offsets (docs/asyncio.md).
+ * tasks, and a section of the file with asyncio's C code has the offsets (docs/waiting.md).
  * Before, sets of weak references contain them, in the module or, up to 3.6, in the class or in a variable of
  * the C code. The layout of a task written in C is found by search: its words up to the pointer to a
  * coroutine. The next word is the name, the one before is the future that it waits for

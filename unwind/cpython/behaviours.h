@@ -2,7 +2,7 @@
 /* behaviours.h - BEHAVIOUR(major, minor, field, value): since this release.
  *
  * Changes between releases that are no offsets; replayed up to the given version.
- * docs/contributing/adding-a-python.md lists the questions for a new release.
+ * docs/extending.md lists the questions for a new release.
  */
 BEHAVIOUR(2, 7, ROOT, ROOT_CURRENT_THREAD)
 BEHAVIOUR(2, 7, ANCHOR, ANCHOR_FRAME)
@@ -39,6 +39,7 @@ BEHAVIOUR(3, 12, GIL, GIL_POINTER)
 BEHAVIOUR(3, 12, INSTANCES, INSTANCES_TAGGED)
 BEHAVIOUR(3, 13, ANCHOR, ANCHOR_SHIM)
 BEHAVIOUR(3, 13, INSTANCES, INSTANCES_INLINE)
+BEHAVIOUR(3, 13, LOCKS, LOCKS_EITHER)
 BEHAVIOUR(3, 14, TASKS, TASKS_LISTS)
 BEHAVIOUR(3, 14, LOCKS, LOCKS_PARKED)
 BEHAVIOUR(3, 14, MAX_OWNER, 4)

@@ -37,8 +37,9 @@ enum { DICTS_TABLE, DICTS_KEYS_TABLE, DICTS_INDEX, DICTS_KINDS };
  * same, by the pointer to the dict less one; in values within the instance. */
 enum { INSTANCES_DICT, INSTANCES_VALUES, INSTANCES_TAGGED, INSTANCES_INLINE };
 
-/* The futex of a thread that waits for a lock object: a semaphore behind the object's pointer, or the thread's own. */
-enum { LOCKS_SEMAPHORE, LOCKS_PARKED };
+/* The futex of a thread that waits for a lock object: a semaphore behind the object's pointer; the thread's own; or the
+ * former for an RLock, and either for a Lock, which changed between patch releases. */
+enum { LOCKS_SEMAPHORE, LOCKS_EITHER, LOCKS_PARKED };
 
 /* Where asyncio has its tasks: in its class, or variables of its C code; in its module; or in lists of the
  * interpreter's. */

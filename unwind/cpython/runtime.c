@@ -23,9 +23,19 @@ enum {
 	TEXT_BYTES = 256, /* longest sys.version */
 };
 
+/* Of PY_VERSION_HEX, with the number of a pre-release in the lowest four bits. */
+enum { LEVEL = 0xf0, ALPHA = 0xa0, BETA = 0xb0, CANDIDATE = 0xc0, FINAL = 0xf0 };
+
 static void format_version(unsigned version, char *to)
 {
-	snprintf(to, VERSION_BYTES, "%u.%u.%u", version >> 24, version >> 16 & 255, version >> 8 & 255);
+	unsigned level = version & LEVEL, major = version >> 24, minor = version >> 16 & 255,
+		 micro = version >> 8 & 255;
+	const char *kind = level == ALPHA ? "a" : level == BETA ? "b" : "rc";
+
+	if (level == FINAL)
+		snprintf(to, VERSION_BYTES, "%u.%u.%u", major, minor, micro);
+	else
+		snprintf(to, VERSION_BYTES, "%u.%u.%u%s%u", major, minor, micro, kind, version & 15);
 }
 
 static void add_kind(char *version, const char *kind)
@@ -37,12 +47,11 @@ static void add_kind(char *version, const char *kind)
 
 /*
  * Parse a sys.version such as "3.8.18 (default, Nov 21 2026, 10:11:12) \n[GCC 12.2.0]".
- * Source: Python/getversion.c. Returns PY_VERSION_HEX without the number of a pre-release; 0: no version.
+ * Source: Python/getversion.c. Returns PY_VERSION_HEX; 0: no version.
  */
 static unsigned parse_version(const char *text, size_t n_bytes)
 {
-	enum { FINAL = 0xf0, PRE_RELEASE = 0xa0 };
-	unsigned major, minor, micro, level = FINAL;
+	unsigned major, minor, micro, level = FINAL, number = 0;
 	char copy[TEXT_BYTES];
 	const char *end;
 	int used = 0;
@@ -52,14 +61,16 @@ static unsigned parse_version(const char *text, size_t n_bytes)
 	copy[n_bytes] = '\0';
 	if (sscanf(copy, "%1u.%2u.%2u%n", &major, &minor, &micro, &used) != 3 || used == 0)
 		return 0;
-	if (isalpha((unsigned char)copy[used]))
-		level = PRE_RELEASE;
+	if (isalpha((unsigned char)copy[used])) {
+		level = copy[used] == 'a' ? ALPHA : copy[used] == 'b' ? BETA : CANDIDATE;
+		(void)sscanf(copy + used, "%*[abrc]%2u", &number);
+	}
 	used += (int)strspn(copy + used, "abrc0123456789+"); /* "rc1"; "+": built from a later commit */
 	end = strstr(copy, ") ");
 	if (strncmp(copy + used, " (", 2) != 0 || !end)
 		return 0;
 	end += 2 + (end[2] == '\n');
-	return *end == '[' ? major << 24 | minor << 16 | micro << 8 | level : 0;
+	return *end == '[' ? major << 24 | minor << 16 | micro << 8 | level | (number & 15) : 0;
 }
 
 static unsigned find_version_in(const char *bytes, size_t n_bytes)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* memory.h - the memory of the unwound stack. Private to this folder.
  *
- * Three sources, in this order: the bytes captured with the sample; the rest of the
- * stack, read afterwards and accepted only if 512 bytes at the seam match the captured
- * ones before and after the read, or, if that is too late, the rest read for an earlier
- * sample with the same bytes at the seam; single words elsewhere (below SP, on another stack), read live.
+ * Three sources, in this order: the bytes captured with the sample; the rest of the stack, read
+ * afterwards and accepted only if 512 bytes at the seam match the captured ones before and after the
+ * read; if that is too late, the rest read for an earlier sample with the same bytes at the seam; single
+ * words elsewhere (below SP, on another stack), read live.
  */
 #ifndef PROBING_MEMORY_H
 #define PROBING_MEMORY_H

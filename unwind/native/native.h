@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* native.h - native stacks from captured registers and stack bytes, by CFI.
  *
- * Rows of call frame information are compiled through libdw for the first
- * sample with a PC, cached per module (so shared by all processes that map
- * it), and found again through a hash of run-time PCs per process. A warm
- * frame costs one hash probe and two or three loads from the captured bytes.
+ * libdw compiles rows of call frame information for the first sample with a PC. Each module caches
+ * them, so all processes that map it share them. A hash of run-time PCs per process finds them
+ * again. A warm frame costs one hash probe and two or three loads from the captured bytes.
  */
 #ifndef PROBING_NATIVE_H
 #define PROBING_NATIVE_H
@@ -157,11 +156,5 @@ void native_unwinder_set_source(struct native_unwinder *unwinder, const struct n
  */
 int native_rows_compile(struct module *module, const uint64_t *addresses, size_t n, uint8_t *to, size_t *ret_bytes);
 void native_rows_done(struct module *module);
-
-/* Distinct rows held, and places compiled so far. */
-struct native_statistics {
-	size_t n_rows, n_compiled;
-};
-void native_unwinder_statistics(const struct native_unwinder *unwinder, struct native_statistics *ret);
 
 #endif

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* pc_table.h - the rows of one process by PC. Private to this folder.
  *
- * An open-addressing table of 32-byte slots, at most half full, never with the
- * same PC twice. The rule of a plain frame is in the slot itself, so that a warm
- * frame costs one probe and no second look-up, and mostly not even that: a slot
- * remembers its last caller. It also remembers the size of its last frame, so
- * that the unwinder can guess a whole stack without reading it.
+ * An open-addressing table of 32-byte slots, at most half full, never with the same PC twice. The
+ * rule of a plain frame is in the slot itself. So a warm frame costs one probe and no second
+ * look-up, and mostly not even that: a slot remembers its last caller. It also remembers the size
+ * of its last frame, so that the unwinder can guess a whole stack without reading it.
  */
 #ifndef PROBING_PC_TABLE_H
 #define PROBING_PC_TABLE_H

@@ -4,10 +4,10 @@
  * They are cold, and an unwinding that waits for each missing word takes many times longer than
  * its computation. There are two ways to have them in time:
  *
- * by guess: a slot has the size of its last frame and its last caller, so that the places of return addresses
- *     can be guessed before they are read, some frames ahead of the unwinding, and of the next sample's stack.
- *     Too far ahead too few guesses are right, and useless lines delay the needed
- *     ones; one in five of a C++ program's frames differs from the guess.
+ * by guess: a slot has the size of its last frame and its last caller. So it guesses the places of return
+ *     addresses before they are read, some frames ahead of the unwinding, and of the next sample's stack. Too
+ *     far ahead too few guesses are right, and useless lines delay the needed ones; one in five of a C++
+ *     program's frames differs from the guess.
  * in order: all lines of the next sample's stack, some with each frame of this one. More at once would
  *     only wait for each other.
  *

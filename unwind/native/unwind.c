@@ -593,11 +593,3 @@ int native_unwind(struct native_process *process, const struct sample *sample, s
 	prefetch_done(&process->unwinder->prefetch, stack);
 	return r;
 }
-
-void native_unwinder_statistics(const struct native_unwinder *unwinder, struct native_statistics *ret)
-{
-	*ret = (struct native_statistics){
-		.n_rows = unwinder->pool.n,
-		.n_compiled = unwinder->pool.n_compiled,
-	};
-}

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* stitch.h - one stack from native and Python frames.
  *
- * The rule needs no symbol names from 3.11 on (before: frame_objects.c). Every evaluation of the interpreter has
- * its anchor on its own native frame: if an anchor lies in [SP, CFA), that
- * native frame is an evaluation, and the anchor's Python frames belong right
- * above it. The anchor's distance from the CFA is the same for all calls of
- * one compiled function, so after a few samples the captured bytes alone show
- * the evaluations of a stack, at the sample's instant.
+ * The rule needs no symbol names from 3.11 on (before: frame_objects.c). Every evaluation of the
+ * interpreter has its anchor on its own native frame: if an anchor lies in [SP, CFA), that native
+ * frame is an evaluation, and the anchor's Python frames belong right above it. The anchor's
+ * distance from the CFA is the same for all calls of one compiled function. So after a few samples
+ * the captured bytes alone show the evaluations of a stack, at the sample's instant.
  *
  * Stitching compares the captured bytes with later reads:
  * - each anchor names the next outer one (or its top frame): none is missing;

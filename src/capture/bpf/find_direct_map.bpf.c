@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* find_direct_map.bpf.c - finds the kernel's map of all memory: see direct_map.h.
  *
- * Runs once, in the process that has loaded it. The start of that map is one of the kernel's variables, if the kernel
- * randomises its addresses, and else a constant. A kernel whose symbol table has no variables does not reveal which, so
- * each is tried: its page tables must lead to the word that the process has written. Reads stay within
- * as many bytes from the start as there is memory.
+ * Runs in the process that has loaded it, once for each candidate. The start of that map is one of the kernel's
+ * variables, if the kernel randomises its addresses, and else a constant. A kernel whose symbol table has no variables does
+ * not reveal which, so each is tried: its page tables must lead to the word that the process has written. Reads
+ * stay within as many bytes from the start as there is memory. One candidate a run, because the kernel verifies each
+ * copy of the walk through the tables.
  *
  * Interrupts are on here. The page tables are those of this process' own word, whose page can only move to
  * another one meanwhile. Then nothing is found, and memory is copied.
@@ -15,40 +16,28 @@
 
 char program_license[] SEC("license") = "Dual MIT/GPL";
 
-/* Source: arch/x86/include/asm/page_64_types.h, Linux 6.18. */
-#define BASE_OF_4_LEVELS 0xffff888000000000ull
-#define BASE_OF_5_LEVELS 0xff11000000000000ull
-
 static const char variable_name[] = "page_offset_base";
 
-static __always_inline bool is_right(const struct direct_map_trial *trial, const struct direct_map *map)
+static __always_inline uint64_t randomised_base(void)
 {
-	struct place place;
+	unsigned long long variable = 0; /* type that the helper expects */
 
-	return find_place(map, own_tables(), trial->address, sizeof trial->word, &place) &&
-	       kernel_word(place.address) == trial->word;
-}
-
-static __always_inline bool try_map(struct direct_map_trial *trial, uint64_t base, uint64_t n_levels)
-{
-	struct direct_map map = { .base = base, .end = trial->map.end, .n_levels = n_levels };
-
-	if (!is_right(trial, &map))
-		return false;
-	trial->map.base = base;
-	trial->map.n_levels = n_levels;
-	return true;
+	return bpf_kallsyms_lookup_name(variable_name, sizeof variable_name, 0, &variable) == 0 ? kernel_word(variable)
+												: 0;
 }
 
 SEC("syscall")
 int find_direct_map(struct direct_map_trial *trial)
 {
-	unsigned long long variable = 0; /* type that the helper expects */
-	uint64_t base = 0;
+	struct direct_map map = { .base = trial->map.base, .end = trial->map.end, .n_levels = trial->map.n_levels };
+	struct place place;
 
-	if (bpf_kallsyms_lookup_name(variable_name, sizeof variable_name, 0, &variable) == 0)
-		base = kernel_word(variable);
-	if (base != 0)
-		return try_map(trial, base, 4) || try_map(trial, base, 5);
-	return try_map(trial, BASE_OF_4_LEVELS, 4) || try_map(trial, BASE_OF_5_LEVELS, 5);
+	if (map.base == 0)
+		map.base = randomised_base();
+	if (map.base == 0 || !find_place(&map, own_tables(), trial->address, sizeof trial->word, &place) ||
+	    kernel_word(place.address) != trial->word)
+		return 0;
+	trial->map.base = map.base;
+	trial->is_right = 1;
+	return 0;
 }

@@ -135,7 +135,7 @@ static __always_inline bool is_own_pthread(struct walk *walk, uint64_t id)
 
 	return bpf_probe_read_user(&tid, sizeof tid,
 				   (const void *)(id + (uint64_t)(int64_t)walk->layout->pthread_tid)) == 0 &&
-	       tid == walk->tid;
+	       tid == walk->room->now.tid;
 }
 
 static __always_inline uint32_t own_tid(const struct python_layout *layout, uint32_t kernel_tid)
@@ -156,7 +156,7 @@ static __always_inline const struct known_thread *known_thread(struct walk *walk
 
 static __always_inline void keep_thread(struct walk *walk, uint32_t kernel_tid)
 {
-	bpf_map_update_elem(&threads, &kernel_tid, &walk->thread, BPF_ANY);
+	bpf_map_update_elem(&threads, &kernel_tid, &walk->room->now.thread, BPF_ANY);
 }
 
 static __always_inline bool meet_code(struct walk *walk, uint64_t key)
@@ -232,7 +232,7 @@ static __always_inline int read_any(struct bpf_perf_event_data *context, bool ma
 	walk.room = begin(ids);
 	if (!walk.room)
 		return 1;
-	walk.tables = own_tables();
+	walk.room->now.tables = own_tables();
 	if (!walk.layout || !add_states(&walk, tid)) {
 		walk.room->record.layout_id = 0;
 		walk.room->record.n_entries = walk.room->record.n_states = 0;
@@ -242,7 +242,7 @@ static __always_inline int read_any(struct bpf_perf_event_data *context, bool ma
 	}
 	walk.room->record.layout_id = walk.layout->id;
 	if (!may_call ||
-	    (!walk.is_new && (walk.room->record.flags & PYTHON_INCOMPLETE) == 0 && is_copied(context, tid)))
+	    (!walk.room->now.is_new && (walk.room->record.flags & PYTHON_INCOMPLETE) == 0 && is_copied(context, tid)))
 		write_record(context, &outputs, walk.room);
 	else
 		write_record(context, &calls, walk.room);

@@ -22,26 +22,20 @@
 #include "src/capture/direct_map.h"
 
 #ifdef __bpf__
-#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
-struct mm_struct {
-	uint64_t *pgd;
-} __attribute__((preserve_access_index));
+#include "src/capture/bpf/placeholders.h"
 
-struct task_struct {
-	struct mm_struct *mm; /* NULL: kernel thread */
-} __attribute__((preserve_access_index));
+/* Makes a pointer that may be read through, of a type by its number. Its call is no helper's: the loader replaces the number. */
+static void *(*const rdonly_cast)(const void *from, uint32_t type) = (void *)PLACEHOLDER_RDONLY_CAST;
 
-/*
- * A kernel type that begins with an integer, not a pointer, so that the verifier lets us read memory as integers. Works
- * since Linux 6.2; casting to a plain integer type needs 6.17.
- */
-struct timespec64 {
-	int64_t tv_sec;
-};
-
-extern void *bpf_rdonly_cast(const void *from, uint32_t type) __ksym;
+/* A number of the running kernel. A move of its own, because the compiler must not compute with the placeholder. */
+#define KERNEL_NUMBER(placeholder)                                                                                     \
+	({                                                                                                             \
+		uint64_t number_;                                                                                      \
+		asm("%0 = %1" : "=r"(number_) : "i"(placeholder));                                                     \
+		number_;                                                                                               \
+	})
 
 /*
  * Read a word at a kernel address; zeros if nothing is mapped there. As a separate instruction: the verifier rejects
@@ -49,8 +43,8 @@ extern void *bpf_rdonly_cast(const void *from, uint32_t type) __ksym;
  */
 #define LOAD_KERNEL(size, address)                                                                                     \
 	({                                                                                                             \
-		const void *memory_ = bpf_rdonly_cast((const void *)(address),                                         \
-						      bpf_core_type_id_kernel(struct timespec64));                     \
+		const void *memory_ = rdonly_cast((const void *)(address),                                             \
+						  (uint32_t)KERNEL_NUMBER(PLACEHOLDER_WORD_TYPE));                     \
 		uint64_t loaded_;                                                                                      \
 		asm volatile("%0 = *(" size " *)(%1 + 0)" : "=r"(loaded_) : "r"(memory_));                             \
 		loaded_;                                                                                               \
@@ -71,14 +65,12 @@ static __always_inline uint8_t kernel_byte(uint64_t address)
 	return (uint8_t)LOAD_KERNEL("u8", address);
 }
 
-/*
- * The running thread's top-level page table, as an integer because the verifier does not accept its pointer; 0: none.
- */
+/* The running thread's top-level page table; 0: a kernel thread has none. */
 static __always_inline uint64_t own_tables(void)
 {
-	const struct task_struct *task = (const struct task_struct *)bpf_get_current_task_btf();
+	uint64_t mm = kernel_word(bpf_get_current_task() + KERNEL_NUMBER(PLACEHOLDER_TASK_MM));
 
-	return task->mm ? kernel_word((uint64_t)&task->mm->pgd) : 0;
+	return mm ? kernel_word(mm + KERNEL_NUMBER(PLACEHOLDER_MM_PGD)) : 0;
 }
 #endif /* a test defines these functions itself */
 

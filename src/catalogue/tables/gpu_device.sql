@@ -5,7 +5,7 @@ CREATE TABLE IF NOT EXISTS gpu_device(
   uuid            TEXT,                   -- GPU-..., as in CUDA_VISIBLE_DEVICES
   driver          TEXT,                   -- version of the driver
   memory_total_mb REAL,                   -- [MB] device memory
-  minor           INTEGER,                -- of its file /dev/nvidiaN
+  minor           INTEGER,                -- of its file /dev/nvidiaN; of AMD /dev/dri/renderDN
   host            TEXT NOT NULL,          -- the machine
   PRIMARY KEY(host, device)
 ) WITHOUT ROWID;

@@ -1,4 +1,4 @@
--- A GPU at a moment, once a second: record --metrics. Of a running process: now. NVIDIA's library NVML reads it; without the NVIDIA driver there is no row.
+-- A GPU at a moment, once a second: record --metrics. Of a running process: now. NVIDIA's library NVML reads it or, without NVIDIA's driver, AMD's ROCm SMI; without both there is no row.
 CREATE TABLE IF NOT EXISTS gpu_metrics(
   timestamp          REAL NOT NULL,       -- [seconds since 1970] UTC
   device             INTEGER NOT NULL,    -- its number, as nvidia-smi counts

@@ -1,5 +1,5 @@
--- Values of local variables: each assignment that `probing config probing.watch_vars` watches (the last 32768), and each value that
--- `probing attach --config` reads from time to time, when it differs from the one before (the last 10000). Of a running process;
+-- Values of local variables. `probing config probing.watch_vars` adds each assignment (the last 32768). `probing attach --config` reads
+-- them from time to time, and adds each value that differs from the one before (the last 10000). Of a running process;
 -- the former also of one that has ended, and of a recording.
 CREATE VIRTUAL TABLE python.variables(
   timestamp   REAL NOT NULL,              -- [seconds since 1970] when it was read

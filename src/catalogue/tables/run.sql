@@ -1,5 +1,5 @@
--- One recording. ended and clean are written when it finishes; a file whose
--- recorder was killed has ended NULL and clean 0, and holds all up to the last flush.
+-- One recording. The recorder writes ended and clean when it finishes. A file whose recorder was killed
+-- has ended NULL and clean 0, and holds all up to the last flush.
 CREATE TABLE run(
   run           INTEGER PRIMARY KEY,      -- 1
   started       REAL NOT NULL,            -- [seconds since 1970] UTC

@@ -1,5 +1,5 @@
--- Samples added up during decoding: a row for all that agree in those columns that the query names.
--- sample_total(since, until) is of a time, since <= timestamp < until; NULL is no limit.
+-- Samples added up during decoding: one row for all that agree in the columns of the query.
+-- sample_total(since, until) covers a time, since <= timestamp < until. NULL is no limit.
 CREATE VIRTUAL TABLE sample_total(
   pid       INTEGER NOT NULL,             -- the process
   tid       INTEGER NOT NULL,             -- the thread

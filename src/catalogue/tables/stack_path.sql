@@ -1,5 +1,5 @@
--- The functions of every stack with samples, as in reports: without interpreter-internal functions, unless the stack has
--- no others, and with inlined functions as frames of their own.
+-- The functions of every stack with samples, as in reports. It omits interpreter-internal functions, unless the stack has
+-- no others. Inlined functions are frames of their own.
 CREATE VIEW stack_path(
   stack,                                  -- INTEGER the stack
   position,                               -- INTEGER 0: innermost, 1: its caller ...

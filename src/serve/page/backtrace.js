@@ -174,14 +174,16 @@ async function load(state) {
 		timer = setTimeout(() => load(state), Number(state.period) * 1000);
 }
 
-function show(body, state) {
+function show(body, given) {
+	const isProcess = given.targetInfo.kind === "process";
+	const state = isProcess ? given : { ...given, all: "1" }; // then there are ranks of hosts only
 	const processes = state.targets.filter((one) => one.kind === "process");
 
 	if (!body.firstChild)
 		body.append(element("div", { className: "controls" }, refresh, element("label", {}, "Again", period), merged, all, threads, python), note, classes, stacks);
 	clearTimeout(timer);
 	period.value = state.period in PERIODS ? state.period : "";
-	all.hidden = processes.length < 2 && !state.hosts;
+	all.hidden = !isProcess || (processes.length < 2 && !state.hosts);
 	merged.hidden = Boolean(state.all);
 	threads.hidden = !state.all;
 	for (const [button, name] of [[merged, "merged"], [all, "all"], [threads, "threads"], [python, "python"]])
@@ -198,4 +200,4 @@ function hide() {
 	turn++;
 }
 
-view({ name: "backtrace", title: "Backtrace", kinds: ["process"], filters: ["thread"], show, hide });
+view({ name: "backtrace", title: "Backtrace", kinds: ["process"], ofHosts: true, filters: ["thread"], show, hide });

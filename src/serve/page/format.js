@@ -22,4 +22,4 @@ export function seconds(value) {
 export const percent = (part, whole) => `${whole ? +(part / whole * 100).toFixed(1) : 0} %`;
 export const number = (value) => Number.isInteger(value) ? value.toLocaleString("en") : String(+value.toPrecision(4));
 export const time = (unix) => new Date(unix * 1000).toISOString().replace("T", " ").slice(0, 19) + " UTC";
-export const plural = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`;
+export const plural = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : word.endsWith("s") ? "es" : "s"}`;

@@ -36,10 +36,12 @@ function makeSections() {
 	}
 }
 
+const isUsable = (view, kind) => view.kinds.includes(kind) || Boolean(view.ofHosts && hosts);
+
 /* The state with defaults, as views get it. */
 function complete(state) {
 	const targetInfo = targets.find((one) => one.target === state.target) || targets[0];
-	const usable = views.filter((view) => view.kinds.includes(targetInfo.kind));
+	const usable = views.filter((view) => isUsable(view, targetInfo.kind));
 	const view = usable.find((one) => one.name === state.view) || usable[0];
 
 	return { ...state, view: view.name, target: targetInfo.target, targetInfo, targets, hasHtml, allowsEval, hosts };
@@ -47,7 +49,7 @@ function complete(state) {
 
 function showLinks(view, state) {
 	for (const [other, anchor] of links) {
-		anchor.parentNode.hidden = !other.kinds.includes(state.targetInfo.kind);
+		anchor.parentNode.hidden = !isUsable(other, state.targetInfo.kind);
 		anchor.href = link({ view: other.name });
 		if (other === view)
 			anchor.setAttribute("aria-current", "page");

@@ -2,15 +2,17 @@
 // overview.js - the view of all targets, and of the state of the chosen one: what ran, what it used, and what deserves a look.
 import { element } from "../../export/html/dom.js";
 import { ask, query, tablesOf } from "./api.js";
-import { spark } from "./chart.js";
 import { bytes, number, percent, plural, seconds, time } from "./format.js";
+import { spark } from "./libraries/plot.js";
 import { view } from "./registry.js";
+import { renew } from "./renew.js";
 import { link } from "./state.js";
 import { fill, scroller } from "./table.js";
 
 const REFRESH_MS = 2000;
 const HISTORY = 120; // readings of a live process
-const RANKS_EVERY = 5; // readings; so often the tables of a process and the ranks are looked for, too
+const RANKS_EVERY = 5; // readings; so often the tables of a process, its GIL and the ranks are looked for, too
+const GIL_HISTORY = 12; // looks at the GIL of a live process, two minutes
 const GPU_COLUMNS = "device, gpu_util, memory_used_mb, memory_total_mb, temperature_c, power_w, throttled, throttle_reasons";
 
 /* ---- Questions ---- */
@@ -35,12 +37,16 @@ const OF_RECORDING = {
 		max(throttled_ns) - min(throttled_ns) AS ns, max(oom_kills) - min(oom_kills) AS kills FROM cgroup_usage GROUP BY path`],
 	steps: ["python.steps", "SELECT tid, count(*) AS n, min(timestamp) AS first, max(timestamp) AS last FROM python.steps GROUP BY tid"],
 };
+/* Samples of version 1 are rows. */
+const OF_VERSION_1 = { waits: ["sample", "SELECT state, sum(weight) AS weight FROM sample WHERE state IS NOT NULL GROUP BY state"] };
 const OF_PROCESS = {
 	usage: ["process_usage", "SELECT pid, timestamp AS t, rss, threads, user_ns + system_ns AS cpu_ns FROM process_usage"],
 	gpus: ["gpu_metrics", `SELECT ${GPU_COLUMNS} FROM gpu_metrics ORDER BY device`],
 	cgroups: ["cgroup_usage", "SELECT path, periods, throttled_periods AS stopped, throttled_ns AS ns, oom_kills AS kills FROM cgroup_usage"],
 	steps: ["python.steps", "SELECT tid, count(*) AS n, min(timestamp) AS first, max(timestamp) AS last FROM python.steps GROUP BY tid"],
 };
+/* Looks at threads that run on: asked with the tables, more seldom than the rest. */
+const OF_ITS_GIL = { gil: ["python.gil", "SELECT sum(held) AS held, sum(waited) AS waited FROM python.gil"] };
 
 /* What a target can answer: {rows by question, failures: sentences}. */
 async function questions(target, all, tables) {
@@ -158,8 +164,9 @@ function warningsOf(found, isProcess) {
 	const counters = Object.fromEntries(found.counters ? found.counters.map((row) => [row.name, row.value]) : []);
 	const warnings = [];
 	const waits = found.waits || [];
-	const gil = (waits.find((row) => row.state === "gil") || { weight: 0 }).weight;
-	const running = (waits.find((row) => row.state === "running") || { weight: 0 }).weight;
+	const total = (name) => gilLooks.reduce((sum, look) => sum + (look[name] || 0), 0);
+	const gil = isProcess ? total("waited") : (waits.find((row) => row.state === "gil") || { weight: 0 }).weight;
+	const running = isProcess ? total("held") : (waits.find((row) => row.state === "running") || { weight: 0 }).weight;
 	const rates = found.steps.map((row) => ({ tid: row.tid, rate: rateOf(row) })).filter((one) => one.rate > 0).sort((a, b) => a.rate - b.rate);
 	const usual = rates.length ? rates[rates.length >> 1].rate : 0;
 
@@ -169,7 +176,7 @@ function warningsOf(found, isProcess) {
 		warnings.push([`The kernel throttled the sampling ${plural(counters.throttled, "time")}`, link({ view: "tables", sql: "SELECT * FROM counter" })]);
 	if (gil > 0.05 * (gil + running))
 		warnings.push([`GIL contention: threads waited for it ${percent(gil, gil + running)} of the time in which they could have run`,
-			link({ view: "tables", sql: "SELECT * FROM gil" })]);
+			link({ view: "tables", sql: isProcess ? "SELECT * FROM python.gil" : "SELECT * FROM gil" })]);
 	for (const row of found.cgroups)
 		if (row.stopped > 0.01 * row.periods)
 			warnings.push([`CPU limit: the cgroup ${row.path} was stopped in ${percent(row.stopped, row.periods)} of its periods${
@@ -229,7 +236,7 @@ function warningList(found, isProcess) {
 	const warnings = warningsOf(found, isProcess);
 
 	return element("div", {}, element("h3", { textContent: "Warnings" }), warnings.length === 0
-		? element("p", { className: "soft", textContent: (found.waits || []).length > 0 ? "None."
+		? element("p", { className: "soft", textContent: isProcess || (found.waits || []).length > 0 ? "None."
 			: "None. Waits for the GIL are known in recordings with --mode wall." })
 		: element("ul", { className: "warnings" }, ...warnings.map(([sentence, href]) => element("li", {}, element("a", { href, textContent: sentence })))),
 	...found.failures.map((sentence) => element("p", { className: "error", textContent: sentence })));
@@ -298,6 +305,7 @@ let timer = 0;
 let readings = [];
 let tables = new Set(); // of a process
 let nReadings = 0;
+let gilLooks = []; // {held, waited} each
 let turn = 0;
 
 async function showTargets(state) {
@@ -311,21 +319,25 @@ async function showTargets(state) {
 async function showRecording(state) {
 	const info = state.targetInfo.info || { runs: [{}] };
 	const run = info.runs[0] || {};
-	const found = await questions(state.target, OF_RECORDING, await tablesOf(state.target));
+	const all = info.schema_version === 1 ? { ...OF_RECORDING, ...OF_VERSION_1 } : OF_RECORDING;
+	const found = await questions(state.target, all, await tablesOf(state.target));
 
-	return () => detail.replaceChildren(element("h3", { className: "name", textContent: state.target }), tilesOf(found, info), warningList(found, false),
+	return () => renew(detail, element("h3", { className: "name", textContent: state.target }), tilesOf(found, info), warningList(found, false),
 		processesOf(found, run.unit), threadsOf(found, run.unit), versionsOf(run));
 }
 
 /* Readings of a process add up while the view is open. */
 async function showProcess(state) {
-	if (nReadings++ % RANKS_EVERY === 0)
+	const isFull = nReadings++ % RANKS_EVERY === 0;
+
+	if (isFull)
 		tables = await tablesOf(state.target);
-	const found = await questionsAtOnce(state.target, OF_PROCESS, tables);
+	const found = await questionsAtOnce(state.target, isFull ? { ...OF_PROCESS, ...OF_ITS_GIL } : OF_PROCESS, tables);
 
 	return () => {
+		gilLooks = [...gilLooks, ...(found.gil || [])].slice(-GIL_HISTORY);
 		readings = [...readings, ...found.usage.map((row) => ({ ...row, i: row.t }))].slice(-HISTORY);
-		detail.replaceChildren(element("h3", { className: "name", textContent: `Process ${state.target}` }), tilesOf({ ...found, usage: readings }, null),
+		renew(detail, element("h3", { className: "name", textContent: `Process ${state.target}` }), tilesOf({ ...found, usage: readings }, null),
 			warningList(found, true));
 	};
 }
@@ -336,7 +348,7 @@ async function showRanks(state, mine) {
 	if (mine !== turn)
 		return;
 	ranksPart.hidden = !found;
-	ranksPart.replaceChildren(...(found ? ranksList(found) : []));
+	renew(ranksPart, ...(found ? ranksList(found) : []));
 }
 
 async function show(body, state, changed) {
@@ -348,6 +360,7 @@ async function show(body, state, changed) {
 		body.append(targetsPart, ranksPart, detail);
 	if (changed.includes("target")) {
 		readings = [];
+		gilLooks = [];
 		nReadings = 0;
 		detail.replaceChildren(element("p", { className: "soft", textContent: "Reading." }));
 	}

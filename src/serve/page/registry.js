@@ -8,6 +8,7 @@ export const views = [];
  * @name:    in the URL fragment: "flame".
  * @title:   its link and its heading.
  * @kinds:   the targets it is for: "process", "recording", "fleet"; default: the first two.
+ * @ofHosts: also where the server shows the ranks of other machines, whatever the target.
  * @filters: the shared parts of the state it heeds (filters.js): "window", "thread", "rank", "function"; default: none.
  * @show:    show(element, state, changed): draw into a section that belongs to this view. Called when it is opened and at each change
  *           of the state while it is open. @changed: names of what differs from the state of the last call; all of them at the first.
@@ -16,6 +17,6 @@ export const views = [];
  *           state.hosts: machines whose ranks it shows, or null.
  * @hide:    hide(): end timers and requests; optional.
  */
-export function view({ name, title, kinds = ["process", "recording"], filters = [], show, hide = () => {} }) {
-	views.push({ name, title, kinds, filters, show, hide });
+export function view({ name, title, kinds = ["process", "recording"], ofHosts = false, filters = [], show, hide = () => {} }) {
+	views.push({ name, title, kinds, ofHosts, filters, show, hide });
 }

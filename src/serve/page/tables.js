@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // tables.js - the view of tables: an editor for SQL with completion, its results, a chart, downloads, and a history of queries.
+// The editor is large, and is loaded when the view is opened.
 import { element } from "../../export/html/dom.js";
 import { ask, catalogueOf, query } from "./api.js";
 import { chart } from "./chart.js";
-import { completing } from "./complete.js";
 import { plural } from "./format.js";
 import { view } from "./registry.js";
 import { change, link } from "./state.js";
@@ -18,7 +18,8 @@ const KEY = "probing.queries";
 const MAX_HISTORY = 50;
 const MAX_DRAWN = 1000; // rows, before the button for all
 
-let catalogue = new Map();
+let sql = null; // the editor, once it is loaded
+let loading = null;
 let target = "";
 let results = [];
 let turn = 0;
@@ -56,7 +57,7 @@ function showHistory() {
 
 /* ---- The editor ---- */
 
-const sql = element("textarea", { id: "sql", rows: 6, spellcheck: false, autocomplete: "off", wrap: "off", attributes: { autocapitalize: "off" } });
+const LABEL = "SQL: Ctrl-Enter runs it, Ctrl-Space completes, Escape then Tab leaves it";
 const note = element("p", { id: "note", attributes: { role: "status" } });
 const past = element("select", { attributes: { "aria-label": "History" }, onchange: () => {
 	if (past.value)
@@ -69,8 +70,7 @@ const csvButton = element("button", { type: "button", textContent: "CSV", title:
 const jsonButton = element("button", { type: "button", textContent: "JSON", title: "Download as JSON", onclick: () => download("json") });
 const arrowButton = element("button", { type: "button", textContent: "Arrow", title: "Download as Arrow IPC, for pandas, polars or DuckDB", onclick: () => download("arrow") });
 const copyButton = element("button", { type: "button", textContent: "Copy link", onclick: copyLink });
-const form = element("form", { id: "query" }, element("label", { htmlFor: "sql", textContent: "SQL: Ctrl-Enter runs it, Ctrl-Space completes" }),
-	completing(sql, () => catalogue),
+const form = element("form", { id: "query" }, element("p", { className: "soft", textContent: LABEL, onclick: () => sql.focus() }),
 	element("div", { className: "controls" }, element("button", { type: "submit", textContent: "Run" }), past, chartButton, csvButton, jsonButton, arrowButton, copyButton));
 const output = element("div", { className: "output" });
 const list = element("div", { className: "catalogue" });
@@ -79,6 +79,13 @@ const side = element("div", { className: "side", attributes: { role: "region", "
 function say(text, isError) {
 	note.textContent = text;
 	note.classList.toggle("error", Boolean(isError));
+}
+
+async function loadEditor() {
+	const { makeEditor } = await import("./libraries/editor.js");
+
+	sql = Object.assign(makeEditor(LABEL, () => form.requestSubmit()), { id: "sql" });
+	form.firstChild.after(sql);
 }
 
 function columnsOf(columns) {
@@ -104,7 +111,7 @@ async function showCatalogue(kind) {
 
 		if (mine !== target)
 			return;
-		catalogue = found;
+		sql.setCatalogue(found);
 		list.replaceChildren(...[...found].sort(([a], [b]) => a < b ? -1 : 1).map(tableEntry));
 	} catch (error) {
 		list.replaceChildren(element("p", { className: "error", textContent: error.message }));
@@ -177,7 +184,12 @@ async function copyLink() {
 	}
 }
 
-function show(body, state, changed) {
+async function show(body, state, changed) {
+	loading ||= loadEditor();
+	await loading.catch((error) => {
+		loading = null; // once more when the view is opened again
+		throw error;
+	});
 	if (!body.firstChild) {
 		body.append(element("div", { className: "columns" }, element("div", { className: "wide" }, form, note, output), side));
 		showHistory();
@@ -190,7 +202,7 @@ function show(body, state, changed) {
 	};
 	if (changed.includes("target")) {
 		target = state.target;
-		catalogue = new Map();
+		sql.setCatalogue(new Map());
 		list.replaceChildren();
 		showCatalogue(state.targetInfo.kind);
 	}
@@ -201,8 +213,4 @@ function show(body, state, changed) {
 	return changed.includes("chart") ? showResults(state) : null;
 }
 
-sql.addEventListener("keydown", (event) => {
-	if (event.key === "Enter" && (event.ctrlKey || event.metaKey))
-		form.requestSubmit();
-});
 view({ name: "tables", title: "Tables", kinds: ["process", "recording", "fleet"], show });

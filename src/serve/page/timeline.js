@@ -109,8 +109,10 @@ function closeOthers(answer) {
 	}
 }
 
+const pixelsOf = (width) => Math.min(8192, Math.max(16, Math.ceil(width)));
+
 function parameters(extra) {
-	return { target: state.target, pixels: Math.min(8192, Math.max(16, Math.round(painter.width * (1 + 2 * MARGIN)))), depth: MAX_DEPTH, ...extra };
+	return { target: state.target, pixels: pixelsOf(painter.width * (1 + 2 * MARGIN)), depth: MAX_DEPTH, ...extra };
 }
 
 async function fetchAnswer(extra) {
@@ -205,23 +207,24 @@ async function askForPart(isForced) {
 
 /* Of a recording that goes on, the end moves on with it. */
 async function follow() {
-	const wasWhole = isWhole(), target = state.target;
+	const target = state.target;
 
 	if (!asking && whole.live) {
 		try {
-			const answer = await fetchAnswer({});
+			const answer = await fetchAnswer({ pixels: pixelsOf(painter.width), ...(isWhole() ? { threads: openThreads().join(",") || "0" } : {}) });
+			const isSeenWhole = isWhole();
 
 			if (target !== state.target || !isOpen)
 				return;
 			whole = answer;
-			if (wasWhole) {
+			if (isSeenWhole) {
 				part = null;
 				at.since = whole.begin_ns;
 				at.until = whole.end_ns;
 			}
 			arrange();
 			describe();
-			askForPart(true);
+			askForPart(false); // what is seen whole has just come
 		} catch (error) {
 			fail(error);
 		}
@@ -406,8 +409,8 @@ function showThing(thing) {
 		links(
 			thing.first !== undefined && ["Zoom to it", () => look(thing.first - 0.05 * (thing.last - thing.first), thing.last + 0.05 * (thing.last - thing.first))],
 			thing.first !== undefined && ["Flame graph of this time", link({ view: "flame", ...rangeOf(thing.first, thing.last), ...thread })],
-			isCall && ["Flame graph of this function in what is seen", link({ view: "flame", ...here, function: thing.name })],
-			thread.thread && ["Flame graph of this thread in what is seen", link({ view: "flame", ...here, ...thread })],
+			isCall && ["Flame graph of this function in the visible range", link({ view: "flame", ...here, function: thing.name })],
+			thread.thread && ["Flame graph of this thread in the visible range", link({ view: "flame", ...here, ...thread })],
 			thing.name && ["Mark its name", () => { ui.search.value = `^${thing.name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`; search(); }]));
 }
 
@@ -427,7 +430,7 @@ function showHelp() {
 		["Click", "details"], ["↑ ↓", "scroll"], ["Home", "the whole recording"], ["Esc", "drop range and details"]];
 
 	ui.details.replaceChildren(element("h3", { textContent: "Keys" }), facts(keys),
-		links(["Flame graph of what is seen", link({ view: "flame", ...(isWhole() ? { since: null, until: null } : rangeOf(at.since, at.until)) })]));
+		links(["Flame graph of the visible range", link({ view: "flame", ...(isWhole() ? { since: null, until: null } : rangeOf(at.since, at.until)) })]));
 }
 
 /* ---- For those who do not see the picture ---- */
@@ -436,7 +439,7 @@ function describe() {
 	const threads = lanes.filter((lane) => lane.kind === "thread").length;
 
 	ui.canvas.setAttribute("aria-label", `Timeline of ${state.target} from ${formatTime(at.since, span() / 1000)} to ${
-		formatTime(at.until, span() / 1000)}: ${lanes.length} lanes, ${threads} of them threads. The table below has what is seen.`);
+		formatTime(at.until, span() / 1000)}: ${lanes.length} lanes, ${threads} of them threads. The table below has what they show.`);
 }
 
 function showTimes() {
@@ -637,7 +640,7 @@ function make(body) {
 	ui.lanes = element("div", { className: "lanes" }, ui.names, ui.space);
 	ui.details = element("div", { className: "details", attributes: { role: "group", "aria-label": "Details", "aria-live": "polite" } });
 	ui.rows = element("tbody", {});
-	ui.table = element("details", {}, element("summary", { textContent: "Table of what is seen" }), element("div", { className: "scroll" }, element("table", {},
+	ui.table = element("details", {}, element("summary", { textContent: "Table of the visible range" }), element("div", { className: "scroll" }, element("table", {},
 		element("thead", {}, element("tr", {}, ...["Lane", "States", "Most of the time"].map((text) => element("th", { textContent: text, scope: "col" })))), ui.rows)));
 	ui.tip = element("div", { className: "tip", hidden: true, attributes: { "aria-hidden": "true" } });
 	body.append(element("div", { className: "controls" },

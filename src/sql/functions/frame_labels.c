@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * frame_labels.c - see frame_labels.h.
+ * frame_labels.c - see stack.h.
  *
  * A label depends on all files of the recording. So names, files and modules are read once, each combination as a frame
  * of a profile without stacks, and are found again by their texts.
  */
-#include "src/sql/functions/frame_labels.h"
+#include "src/sql/functions/stack.h"
 
 #include <errno.h>
 #include <string.h>

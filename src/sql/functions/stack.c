@@ -13,9 +13,8 @@
 #include <utf8proc.h>
 
 #include "base/util.h"
-#include "src/sql/functions/frame_labels.h"
+#include "src/sql/functions/stack.h"
 #include "src/sql/functions/functions_private.h"
-#include "src/sql/functions/stack_tree.h"
 #include "src/sql/text.h"
 #include "src/profile/profile.h"
 #include "src/store/store.h"

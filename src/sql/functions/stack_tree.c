@@ -6,7 +6,7 @@
  * trusted: a stack's parent has a smaller number, as recorders assign them, and chains of inlined
  * functions end, so no walk is a cycle.
  */
-#include "src/sql/functions/stack_tree.h"
+#include "src/sql/functions/stack.h"
 
 #include <errno.h>
 #include <string.h>

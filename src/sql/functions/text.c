@@ -24,7 +24,7 @@ static void refuse(sqlite3_context *context, int error, const regex_t *regex, co
 	char why[128], *sentence;
 
 	regerror(error, regex, why, sizeof why);
-	sentence = sqlite3_mprintf("%Q is no regular expression: %s", pattern, why);
+	sentence = sqlite3_mprintf("%Q is not a regular expression: %s", pattern, why);
 	sqlite3_result_error(context, sentence ? sentence : why, -1);
 	sqlite3_free(sentence);
 }
