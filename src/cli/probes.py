@@ -20,14 +20,45 @@ OWNER = "attach --config"
 MAX_CALLS, MAX_VALUES, MAX_DEPTH = 10000, 10000, 1000
 
 
+# ---- Rows ----
+
+def keep(rows, most, row):
+    """Append to a list, of which the newest rows are kept. A list because a deque cannot be copied while others append, without a GIL."""
+    rows.append(row)
+    if len(rows) >= most + most // 8:
+        del rows[:-most]
+
+
 # ---- Times ----
 
+class Tally(object):
+    """The runs of one function in one thread, in nanoseconds."""
+    __slots__ = ("calls", "runs", "total", "least", "most", "raised")
+
+    def __init__(self):
+        self.calls, self.runs, self.total, self.least, self.most, self.raised = 0, 0, 0, None, 0, 0
+
+
 class Times(object):
-    """Of one function: all its runs, in nanoseconds."""
-    __slots__ = ("name", "calls", "runs", "total", "least", "most", "raised")
+    """The runs of one function. Each thread has a tally of its own: two that add to the same number may lose one of the two."""
+    __slots__ = ("name", "tallies")
 
     def __init__(self, name):
-        self.name, self.calls, self.runs, self.total, self.least, self.most, self.raised = name, 0, 0, 0, None, 0, 0
+        self.name, self.tallies = name, {}  # by the thread's ident: a new thread continues the tally of an ended one
+
+    def here(self, ident=_thread.get_ident):
+        """This thread's tally."""
+        ident = ident()
+        try:
+            return self.tallies[ident]
+        except KeyError:
+            return self.tallies.setdefault(ident, Tally())
+
+    def row(self):
+        tallies = list(self.tallies.values())
+        calls, runs, total, raised = (sum(getattr(t, name) for t in tallies) for name in ("calls", "runs", "total", "raised"))
+        least = min((t.least for t in tallies if t.least is not None), default=None)
+        return self.name, calls, runs, total, least, max(t.most for t in tallies) if runs else None, raised
 
 
 def clocks():
@@ -42,15 +73,15 @@ def recorder(calls):
     ident = getattr(_thread, "get_native_id", lambda: None)
 
     def record(times, begun, raised):
-        spent = clock() - begun
-        times.runs += 1
-        times.total += spent
-        times.raised += raised
-        if spent > times.most:
-            times.most = spent
-        if times.least is None or spent < times.least:
-            times.least = spent
-        calls.append((now(), ident(), times.name, spent, raised))
+        spent, tally = clock() - begun, times.here()
+        tally.runs += 1
+        tally.total += spent
+        tally.raised += raised
+        if spent > tally.most:
+            tally.most = spent
+        if tally.least is None or spent < tally.least:
+            tally.least = spent
+        keep(calls, MAX_CALLS, (now(), ident(), times.name, spent, raised))
     return clock, record
 
 
@@ -74,7 +105,7 @@ class Monitor(object):
                 threads.stack = [(code, clock())]
 
         def start(code, offset):
-            codes[id(code)].calls += 1
+            codes[id(code)].here().calls += 1
             resume(code, offset)
 
         def leave(code, offset, value, raised=0):
@@ -128,7 +159,7 @@ def trampoline(*args, **kwargs):
     record = "probing record"
     call = "probing call"
     times = "probing times"
-    times.calls += 1
+    times.here().calls += 1
     begun = clock()
     raised = 1
     try:
@@ -198,8 +229,7 @@ class Watcher(object):
     def begin(self):
         if not self.by_code and not self.of_modules:
             return
-        from collections import deque
-        self.values, self.now = deque(self.values, MAX_VALUES), clocks()[1]
+        self.now = clocks()[1]
         stop = _thread.allocate_lock()
         stop.acquire()
         _thread.start_new_thread(self.run, (stop,))
@@ -220,7 +250,7 @@ class Watcher(object):
     def keep(self, seen, key, tid, value):
         value = seen[key] = cell_of(plain(value))
         if self.last.get(key) != value:
-            self.values.append((self.now(), None) + key[1:] + (value, tid))
+            keep(self.values, MAX_VALUES, (self.now(), None) + key[1:] + (value, tid))
 
     def look(self):
         seen = {}
@@ -274,8 +304,8 @@ class Torch(object):
                     kind = type(which)
                     times = self.times.get(kind)
                     if times is None:
-                        times = self.times[kind] = Times("%s.%s.forward" % (kind.__module__, kind.__qualname__))
-                    times.calls += 1
+                        times = self.times.setdefault(kind, Times("%s.%s.forward" % (kind.__module__, kind.__qualname__)))
+                    times.here().calls += 1
                     self.record(times, begun, 0)
                     return
 
@@ -291,8 +321,7 @@ class Torch(object):
 
 class Probes(object):
     def __init__(self, spec):
-        from collections import deque
-        self.calls, self.times, self.parts, self.notes = deque(maxlen=MAX_CALLS), [], [], []
+        self.calls, self.times, self.parts, self.notes = [], [], [], []
         lines = [line.split(" ", 1) for line in spec.splitlines()]
         functions = [rest[0] for kind, *rest in lines if kind == "function"]
         interval = [float(rest[0]) for kind, *rest in lines if kind == "interval"]
@@ -398,12 +427,11 @@ def read(table):
         print("unarmed")
         return
     if table == b"function_time":
-        rows = [(t.name, t.calls, t.runs, t.total, t.least, t.most if t.runs else None, t.raised)
-                for t in probes.times + list(probes.torch.times.values() if probes.torch else ())]
+        rows = [times.row() for times in probes.times + list(probes.torch.times.values() if probes.torch else ())]
     elif table == b"function_call":
-        rows = list(probes.calls)
+        rows = probes.calls[-MAX_CALLS:]
     else:
-        rows = [tuple(row) for row in probes.watcher.values]
+        rows = probes.watcher.values[-MAX_VALUES:]
     if table == b"variables":  # of its values cell_of() has been taken
         print("\n".join("\t".join(map(cell_of, row[:4])) + "\t" + row[4] + "\t" + cell_of(row[5]) for row in rows))
     else:

@@ -126,10 +126,10 @@ class Attach(AttachCase):
                              self.run_line(target, "print(Derived().method(), Derived.made(3), Derived.static(4))"))
             self.run_line(target, "nap(0.05); nap(0.1)")
             self.run_line(target, "exec('for i in range(3):\\n try: fails(i)\\n except ValueError: pass')")
-            self.run_line(target, "ts = [threading.Thread(target=lambda: [decorated(i) for i in range(500)]) for _ in range(4)]; "
+            self.run_line(target, "ts = [threading.Thread(target=lambda: [decorated(i) for i in range(2000)]) for _ in range(4)]; "
                                   "[t.start() for t in ts]; [t.join() for t in ts]")
             times = self.times(target)
-            wanted = {"plain": 2, "__main__.decorated": 2001, "nap": 2, "fails": 3, "recursive": 5, "Derived.method": 1,
+            wanted = {"plain": 2, "__main__.decorated": 8001, "nap": 2, "fails": 3, "recursive": 5, "Derived.method": 1,
                       "Derived.made": 1, "Derived.static": 1}
             self.assertEqual(wanted, {name: row["calls"] for name, row in times.items()})
             self.assertEqual(wanted, {name: row["runs"] for name, row in times.items()})
@@ -145,6 +145,19 @@ class Attach(AttachCase):
                              {row["func"]: (row["n"], row["total_ns"]) for row in rows})
             if self.interpreter.version not in ("3.6", "3.7"):
                 self.assertEqual(5, {row["func"]: row["tids"] for row in rows}["__main__.decorated"])
+
+    def test_rows_are_read_while_threads_add_some(self):
+        with self.start() as target:
+            self.attach(target, "functions: [__main__.decorated]")
+            self.run_line(target, "ended = []; ts = [threading.Thread(target=lambda: [decorated(i) for i in iter(lambda: len(ended), 1)]) "
+                                  "for _ in range(3)]; [t.start() for t in ts]; None")
+            p.wait_until(lambda: self.times(target)["__main__.decorated"]["calls"] > 11000, 60, "more calls than rows are kept")
+            for _ in range(5):
+                [row] = self.ask(target, "SELECT count(*) AS n, count(DISTINCT func) AS funcs FROM python.function_call")
+                self.assertEqual({"n": 10000, "funcs": 1}, row)
+            self.run_line(target, "ended.append(1); [t.join() for t in ts]; None")
+            times = self.times(target)["__main__.decorated"]
+            self.assertEqual(times["calls"], times["runs"])
 
     def test_detach_leaves_the_program_as_it_was(self):
         with self.start() as target:
