@@ -43,6 +43,7 @@ static inline uint64_t exercise_known(struct py_runtime *runtime, const struct p
 {
 	const struct py_frame *innermost = &frames->frames[first], *outermost = &frames->frames[frames->n - 1];
 
+	hash = exercise_mix(hash, (uint64_t)(int64_t)py_look_again(runtime, 1));
 	hash = exercise_mix(hash, py_calls_into(runtime, outermost->address, innermost->address));
 	return exercise_mix(hash, py_callers_stay(runtime, innermost, frames->n - first));
 }

@@ -265,6 +265,36 @@ static enum verdict learn(struct fixture *fixture)
 	return verdict;
 }
 
+/* ---- A function that returns while memory is read ---- */
+
+/* Where the image leads to one frame, it leads to another as soon as it has been read. */
+static struct {
+	uint64_t from, to; /* addresses of the frames; 0: nothing changes */
+} change;
+
+static void change_words(uint64_t from, uint64_t to)
+{
+	for (size_t i = 0; i < image.n_pages; i++)
+		for (size_t at = 0; at < IMAGE_PAGE_BYTES; at += sizeof from)
+			if (memcmp(image.pages[i].bytes + at, &from, sizeof from) == 0)
+				memcpy(image.pages[i].bytes + at, &to, sizeof to);
+}
+
+static ssize_t read_changing(struct remote *remote, struct raddr from, void *to, size_t n_bytes)
+{
+	ssize_t r = image_read(remote, from, to, n_bytes);
+	uint64_t word;
+
+	for (ssize_t at = 0; change.from != 0 && at + (ssize_t)sizeof word <= r; at += (ssize_t)sizeof word) {
+		memcpy(&word, (const uint8_t *)to + at, sizeof word);
+		if (word == change.from) {
+			change_words(change.from, change.to);
+			change.from = 0;
+		}
+	}
+	return r;
+}
+
 /* ---- What comes out ---- */
 
 /* The n-th frame of the result is the Python frame @which of the thread. */
@@ -424,6 +454,27 @@ static void check_running(struct fixture *fixture)
 	}
 }
 
+/*
+ * The innermost function returns right after its frame has been found. Its memory stays as it was, but its callers may have
+ * been read later: of another call.
+ */
+static void check_returning(struct fixture *fixture)
+{
+	static const struct remote_ops changing = { .read = read_changing };
+	const struct remote_ops *ops = image.base.ops;
+	uint64_t frame = fixture->python.frames[0].address, caller = fixture->python.frames[1].address;
+
+	assert_true(fixture->first[1] >= 2);
+	assert_int_equal(learn(fixture), VERDICT_VERIFIED);
+	image.base.ops = &changing;
+	change.from = frame;
+	change.to = caller;
+	assert_int_equal(run(fixture), VERDICT_APPROXIMATE);
+	check_python(fixture, 1, 0, true);
+	assert_int_equal(change.from, 0);
+	image.base.ops = ops;
+}
+
 static void check_without_python(struct fixture *fixture)
 {
 	struct py_runtime *runtime = fixture->runtime;
@@ -488,6 +539,12 @@ static void a_running_thread_is_verified_by_captured_bytes(void **state)
 	for_all_images(check_running);
 }
 
+static void callers_of_a_frame_that_has_returned_are_uncertain(void **state)
+{
+	(void)state;
+	for_all_images(check_returning);
+}
+
 static void a_thread_without_evaluations_has_no_python(void **state)
 {
 	(void)state;
@@ -506,6 +563,7 @@ int main(void)
 		cmocka_unit_test(a_held_thread_is_exact),
 		cmocka_unit_test(a_thread_that_stood_still_is_verified),
 		cmocka_unit_test(a_running_thread_is_verified_by_captured_bytes),
+		cmocka_unit_test(callers_of_a_frame_that_has_returned_are_uncertain),
 		cmocka_unit_test(a_thread_without_evaluations_has_no_python),
 		cmocka_unit_test(python_goes_on_where_the_native_part_ends),
 	};

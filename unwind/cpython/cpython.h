@@ -148,6 +148,13 @@ void py_begin_sample(struct py_runtime *runtime);
 int py_expect_thread(struct py_runtime *runtime, pid_t tid);
 
 /*
+ * py_look_again - forget the memory read for this sample and read the thread's as py_expect_thread() does: what is read
+ * from now on is later than all that was read before.
+ * Errors: -ENOMEM.
+ */
+int py_look_again(struct py_runtime *runtime, pid_t tid);
+
+/*
  * py_describe - the layout that a reader inside the kernel needs for this interpreter. Leaves its id 0.
  * Errors: -EAGAIN not known yet; -EOPNOTSUPP its structures are too large; -EFAULT.
  */
@@ -360,9 +367,9 @@ void py_prefetch(struct py_runtime *runtime, const uint64_t *addresses, size_t n
 bool py_calls_into(struct py_runtime *runtime, uint64_t frame, uint64_t inner);
 
 /*
- * py_callers_stay - are frames still as an earlier walk found them?
- * Reads them again. All but the innermost, which may run on, must be at the
- * same instructions and refer to each other.
+ * py_callers_stay - are frames still as an earlier walk found them? Call py_look_again() first.
+ * All but the innermost, which may run on, must be at the same instructions
+ * and refer to each other.
  * @frames: n of one evaluation, innermost first, from py_walk().
  */
 bool py_callers_stay(struct py_runtime *runtime, const struct py_frame *frames, size_t n);

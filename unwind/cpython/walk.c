@@ -51,6 +51,12 @@ int py_expect_thread(struct py_runtime *runtime, pid_t tid)
 	return page_cache_expect(&runtime->page_cache, tid);
 }
 
+int py_look_again(struct py_runtime *runtime, pid_t tid)
+{
+	forget_memory(runtime);
+	return py_expect_thread(runtime, tid);
+}
+
 bool py_anchor_tells_top(const struct py_runtime *runtime)
 {
 	return runtime->layout.field[ANCHOR] != ANCHOR_SHIM;
@@ -487,7 +493,6 @@ bool py_callers_stay(struct py_runtime *runtime, const struct py_frame *frames, 
 {
 	uint64_t address = n > 0 ? frames[0].address : 0;
 
-	forget_memory(runtime);
 	for (size_t i = 0; i < n;) {
 		struct frame_head head;
 

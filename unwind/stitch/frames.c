@@ -249,8 +249,13 @@ static int32_t captured_instruction(struct merge *merge, const struct evaluation
 static bool callers_stay(struct merge *merge, const struct evaluation *evaluation)
 {
 	enum { CALLERS_COMPARED = 32 }; /* outer callers rarely change */
-	uint64_t top = live_top(merge, evaluation);
+	uint64_t top;
 
+	/* The thread's current frame was read before the callers: by now it may have returned. */
+	if (py_look_again(merge->runtime, merge->native->sample->tid) < 0)
+		return false;
+	merge->live_is_read = false;
+	top = live_top(merge, evaluation);
 	return top != 0 && py_calls_into(merge->runtime, evaluation->top, top) &&
 	       py_callers_stay(merge->runtime, &merge->frames.frames[evaluation->first_frame],
 			       MIN(evaluation->n_frames, (size_t)CALLERS_COMPARED));
