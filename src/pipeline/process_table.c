@@ -343,6 +343,7 @@ int pipeline_know_process(struct pipeline *pipeline, pid_t pid, struct process *
 			return r;
 		r = pipeline_load_space(pipeline, process);
 	} else {
+		process->last_batch = 0; /* it has ended by /proc, but some of its samples come only now: with the next batch */
 		r = fill_gaps(pipeline, process);
 	}
 	if (r == -ENOMEM)

@@ -81,6 +81,27 @@ static void threads_end_with_their_process(void **state)
 	pipeline_free(pipeline);
 }
 
+/* /proc shows its end before the recorder reads its last samples. Their batch points to what the process owns. */
+static void a_process_stays_for_samples_read_after_its_end(void **state)
+{
+	const struct folder *folder = *state;
+	struct pipeline *pipeline = new_pipeline(folder->file);
+	struct process *process;
+
+	assert_int_equal(pipeline_know_process(pipeline, PARENT_PID, &process), 0);
+	process_end(process, 77);
+	process->is_new = false;
+	pipeline->n_batches = 1; /* which is not written yet */
+	assert_int_equal(pipeline_evict_ended(pipeline), 0);
+	assert_int_equal(process->last_batch, 1);
+	assert_int_equal(pipeline_know_process(pipeline, PARENT_PID, &process), 0); /* a sample */
+	pipeline->n_batches = 2;
+	assert_int_equal(pipeline_evict_ended(pipeline), 0);
+	assert_int_equal(process->last_batch, 2);
+	pipeline->n_batches = 0;
+	pipeline_free(pipeline);
+}
+
 static uint32_t intern_kernel_stack(struct pipeline *pipeline)
 {
 	struct frame frames[] = { { .kind = FRAME_KERNEL, .kernel.ip = 0xffffffff81000010 },
@@ -145,6 +166,7 @@ int main(void)
 		FOLDER_TEST(ended_threads_go_and_the_others_keep_their_numbers),
 		FOLDER_TEST(a_number_that_came_again_stays_the_newer_ones),
 		FOLDER_TEST(threads_end_with_their_process),
+		FOLDER_TEST(a_process_stays_for_samples_read_after_its_end),
 		FOLDER_TEST(a_large_tree_begins_anew),
 		FOLDER_TEST(the_size_of_a_tree_follows_the_limits),
 	};
