@@ -111,6 +111,13 @@ def all_interpreters():
     return result + [one for one in free_threaded_interpreters() if one.path]
 
 
+@functools.lru_cache(maxsize=None)
+def has_modules(python, *names):
+    """Whether a Python finds these modules. It does not import them: that takes seconds for torch."""
+    look = "import importlib.util, sys; sys.exit(not all(map(importlib.util.find_spec, sys.argv[1:])))"
+    return subprocess.run([python, "-c", look, *names], capture_output=True).returncode == 0
+
+
 def is_final(path):
     """Of a pre-release, and where it cannot be run: no."""
     done = subprocess.run([path, "-c", "import sys; sys.exit(sys.version_info.releaselevel != 'final')"], capture_output=True)

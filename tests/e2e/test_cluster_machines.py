@@ -52,8 +52,7 @@ class Training(t.Case):
 
     @classmethod
     def setUpClass(cls):
-        look = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
-        if subprocess.run([t.DEBIAN_PYTHON, "-c", look]).returncode != 0:
+        if not t.has_modules(t.DEBIAN_PYTHON, "torch"):
             raise unittest.SkipTest("torch is not installed for " + t.DEBIAN_PYTHON)
         cls.stack = contextlib.ExitStack()
         cls.addClassCleanup(cls.stack.close)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Rows of collectives and messages of torch.distributed, from ranks that really talk to each other."""
 import contextlib
+import functools
 import itertools
 import json
 import os
@@ -22,8 +23,9 @@ STORES = itertools.count()  # where ranks meet: a file of each start
 MAX_RANKS = 4
 
 
+@functools.lru_cache(maxsize=None)
 def has_torch(python, what="torch.distributed.is_available()"):
-    return subprocess.run([python, "-c", "import sys, torch, torch.distributed; sys.exit(not (%s))" % what],
+    return p.has_modules(python, "torch") and subprocess.run([python, "-c", "import sys, torch, torch.distributed; sys.exit(not (%s))" % what],
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
 
 
@@ -294,7 +296,7 @@ print("as before")
 
 class Nccl(CommCase):
     """One rank on one GPU; of rows that stay in the process, so that a machine without a build of probing can run it."""
-    python = os.environ.get("PROBING_CUDA_PYTHON") or (sys.executable if has_torch(sys.executable) else p.DEBIAN_PYTHON)
+    python = os.environ.get("PROBING_CUDA_PYTHON") or (sys.executable if p.has_modules(sys.executable, "torch") else p.DEBIAN_PYTHON)
 
     @classmethod
     def setUpClass(cls):

@@ -85,7 +85,7 @@ PROBES = "functions: [train, Model.forward]\nvariables: [loss@train, acc1@train]
 
 
 def has_torch():
-    return subprocess.run([p.DEBIAN_PYTHON, "-c", "import torch, torchvision"], stderr=subprocess.DEVNULL).returncode == 0
+    return p.has_modules(p.DEBIAN_PYTHON, "torch", "torchvision")
 
 
 class Shell:

@@ -646,7 +646,7 @@ while True:
     @t.statistical("each function must be met by a sample", 0.0002)
     def test_functions_are_named_as_they_are_called(self):
         t.need_perf()
-        if subprocess.run([t.DEBIAN_PYTHON, "-c", "import torch"], capture_output=True).returncode != 0:
+        if not t.has_modules(t.DEBIAN_PYTHON, "torch"):
             self.skipTest("python3-torch is not installed")
         with t.target([t.DEBIAN_PYTHON, "-c", self.PROGRAM]) as started:
             t.record_for_cpu(started.pid, 1, "probing.db", "-F", 999)

@@ -45,7 +45,7 @@ class TorchCase(StartCase):
 
     def setUp(self):
         super().setUp()
-        if subprocess.run([self.python, "-c", "import torch, torchvision"], capture_output=True).returncode != 0:
+        if not p.has_modules(self.python, "torch", "torchvision"):
             self.skipTest("torch and torchvision are not installed for " + self.python)
         self.rings = self.rings or self.folder
         os.chmod(self.folder, 0o700)
@@ -476,11 +476,24 @@ class Injected(TorchCase):
             self.assertEqual("0 {False}\n", p.probing("eval", program.pid, hooks, check=p.OK).stdout)
 
 
+# Runs programs, a line of JSON each, one after the other, and writes what each has written.
+ONE_AFTER_ANOTHER = """
+import contextlib, io, json, sys, traceback
+for line in sys.stdin:
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        try:
+            exec(json.loads(line), {"__name__": "__main__"})
+        except Exception:
+            traceback.print_exc(file=said)
+    print(json.dumps(said.getvalue()), flush=True)
+"""
 # kept(): how many nodes of Saves are still there.
 ODD = """
 import gc, time, weakref
 import torch, torch.nn as nn, torch.nn.functional as F
 import probing, probing._torch as ours
+probing.disable_torch_profiling()  # of the program before
 probing.enable_torch_profiling('on')
 x, saved = torch.ones(2, 4), []
 class Big(object):
@@ -554,11 +567,30 @@ class Unharmed(TorchCase):
         done = self.run_python("-c", code, PROBING="1")
         self.assertEqual("0 0 False\n" * 2, done.stdout, done.stderr)
 
+    one_after_another = None  # a process for all programs with ODD: each of its own would import torch
+
+    @classmethod
+    def tearDownClass(cls):
+        if cls.one_after_another is not None:
+            cls.one_after_another.kill()
+            cls.one_after_another.communicate()
+            shutil.rmtree(cls.rings)
+
     def odd(self, code):
         """What a program with ODD says, whose tracing goes on."""
-        done = self.run_python("-c", ODD + code + "print(ours._trace.is_on)\n", PROBING="1")
-        said = done.stdout.splitlines()
-        self.assertEqual("True", said[-1:] and said[-1], done.stderr)
+        case = type(self)
+        if case.one_after_another is None:
+            case.rings = self.rings = tempfile.mkdtemp()
+            packages = shutil.copytree(self.folder, os.path.join(self.rings, "packages"), symlinks=True)  # they stay after this test
+            case.one_after_another = subprocess.Popen(
+                [self.interpreter, "-c", ONE_AFTER_ANOTHER], env=dict(self.environment(PROBING="1"), PYTHONUSERBASE=packages), text=True,
+                cwd=self.rings, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        process = case.one_after_another
+        process.stdin.write(json.dumps(ODD + code + "print(ours._trace.is_on)\n") + "\n")
+        process.stdin.flush()
+        said = next((line for line in process.stdout if line.startswith('"')), '"it has ended"')
+        said = json.loads(said).splitlines()
+        self.assertEqual("True", said[-1:] and said[-1], said)
         return said[:-1]
 
     def test_hooks_of_the_program_at_the_same_nodes(self):

@@ -12,10 +12,8 @@ class Train(t.Case):
     @classmethod
     def setUpClass(cls):
         t.need_perf()
-        try:
-            subprocess.run([t.DEBIAN_PYTHON, "-c", "import torch, torchvision"], check=True, capture_output=True)
-        except subprocess.CalledProcessError:
-            raise unittest.SkipTest("torch and torchvision are not installed for " + t.DEBIAN_PYTHON) from None
+        if not t.has_modules(t.DEBIAN_PYTHON, "torch", "torchvision"):
+            raise unittest.SkipTest("torch and torchvision are not installed for " + t.DEBIAN_PYTHON)
         with t.scratch(), subprocess.Popen(t.fixture_command("train.py", "--seconds", 300), env=t.fixture_environment(), text=True,
                                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
             try:
