@@ -166,7 +166,7 @@ def one_server(kind, job, options):
     try:
         init([server])
         job.send_names(server)
-        sent, cost = 0, 0.0  # samples; CPU seconds
+        sent, cost, top = 0, 0.0, []  # samples; CPU seconds; those of the query, for each number of hosts
         for hosts in (options.hosts // 4, options.hosts // 2, options.hosts):
             first = sent // (RANKS * THREADS * HZ * 60 * options.minutes)
             before = cpu_s(server.process.pid)
@@ -176,13 +176,13 @@ def one_server(kind, job, options):
             settle(server)
             cost += cpu_s(server.process.pid) - before
             totals = server.number("SELECT count() FROM fleet.totals_local")
+            top.append(query_cpu_s([server], TOP.format(db="fleet", table="samples")))
             print("  %4d hosts, %6.2f M samples: %.2f M rows per CPU second with merges, of them %.2f M samples; %.2f B a sample raw, %.2f by minute "
                   "totals; top functions %.3f CPU s raw, %.3f by totals" % (
                       hosts, sent / 1e6, (sent + totals) / cost / 1e6, sent / cost / 1e6, bytes_of(server, "samples_local") / sent, bytes_of(server, "totals_local") / sent,
-                      query_cpu_s([server], TOP.format(db="fleet", table="samples")),
-                      query_cpu_s([server], TOP.format(db="fleet", table="totals"))), flush=True)
+                      top[-1], query_cpu_s([server], TOP.format(db="fleet", table="totals"))), flush=True)
         whole_stacks(server, bytes_of(server, "samples_local") / sent)
-        return query_cpu_s([server], TOP.format(db="fleet", table="samples"))
+        return top
     finally:
         server.stop()
 
@@ -201,7 +201,8 @@ def whole_stacks(server, ours):
     print("  whole stacks in each row: %.0f B a sample, %.0f times as many" % (whole, whole / ours), flush=True)
 
 
-def two_servers(kind, job, options, one):
+def two_servers(kind, job, options, _, half, whole):
+    """@half, whole: CPU seconds of one server for the query of so many of the hosts."""
     servers = [kind(), kind()]
     shard = "<shard><replica><host>127.0.0.1</host><port>%d</port><user>admin</user><password>%s</password></replica></shard>"
     both = "<both>%s</both></remote_servers>" % "".join(shard % (server.tcp, clickhouse.PASSWORD) for server in servers)
@@ -219,7 +220,8 @@ def two_servers(kind, job, options, one):
         for server in servers:
             settle(server)
         two = query_cpu_s(servers, TOP.format(db="fleet", table="samples"))
-        print("  two shards: top functions %.3f CPU s raw, %.2f times as many as one" % (two, two / one), flush=True)
+        print("  two shards: top functions %.3f CPU s raw; for each sample %.2f times as many as one shard with as many samples as each, "
+              "%.2f times as one with all" % (two, two / half / 2, two / whole), flush=True)
     finally:
         for server in servers:
             server.stop()
@@ -239,7 +241,7 @@ def main():
             print("%s: %s" % (kind.name, kind.missing()))
             continue
         print("%s, %d ranks of %d threads at %d Hz, %d minutes" % (kind.name, options.hosts * RANKS, THREADS, HZ, options.minutes), flush=True)
-        two_servers(kind, job, options, one_server(kind, job, options))
+        two_servers(kind, job, options, *one_server(kind, job, options))
 
 
 if __name__ == "__main__":

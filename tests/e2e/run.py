@@ -119,7 +119,7 @@ class Result(unittest.TestResult):
 
 CASES = []  # all that are to be run, each as the list of its tests
 MAX_CASES_AGAIN = 2  # scripts/test has the same bound for all its runs together
-N_SLOWEST = 20
+N_SLOWEST = 60
 MAX_ENDING_S = 20  # until the files of programs that were killed are gone
 
 # What running a case gives. outcomes: by name of the test; chance: names of the failed ones that may run again.
