@@ -245,16 +245,19 @@ static int32_t captured_instruction(struct merge *merge, const struct evaluation
  * must still exist: a popped frame's memory keeps its words, but they may lead to frames of later calls. Everything
  * read while the thread ran must be unchanged now. And the frame's caller must be certain: the frame may have been
  * popped and pushed again (callers.c).
+ * One look after the frames of all evaluations shows whether they still exist.
  */
 static bool callers_stay(struct merge *merge, const struct evaluation *evaluation)
 {
 	enum { CALLERS_COMPARED = 32 }; /* outer callers rarely change */
 	uint64_t top;
 
-	/* The thread's current frame was read before the callers: by now it may have returned. */
-	if (py_look_again(merge->runtime, merge->native->sample->tid) < 0)
-		return false;
-	merge->live_is_read = false;
+	if (!merge->has_looked_again) {
+		if (py_look_again(merge->runtime, merge->native->sample->tid) < 0)
+			return false;
+		merge->live_is_read = false;
+		merge->has_looked_again = true;
+	}
 	top = live_top(merge, evaluation);
 	return top != 0 && py_calls_into(merge->runtime, evaluation->top, top) &&
 	       py_callers_stay(merge->runtime, &merge->frames.frames[evaluation->first_frame],
@@ -293,7 +296,7 @@ void merge_look_again(struct merge *merge)
 	ran = (after.tv_sec - before.tv_sec) * 1000000000 + after.tv_nsec - before.tv_nsec;
 	if (ran < CALLERS_WAIT_NS)
 		return;
-	merge->live_is_read = false;
+	merge->has_looked_again = false;
 	callers_waited(merge->callers, merge->frames.frames[evaluation->first_frame].code,
 		       callers_stay(merge, evaluation));
 }
@@ -375,6 +378,22 @@ static bool seam_is_gone(const struct merge *merge, size_t n)
 	return (n % EVERY == 0 || n == merge->n) && !native_seam_holds(merge->native);
 }
 
+/* Innermost first: what is known of a called evaluation decides about its caller. */
+static void compare_all(struct merge *merge)
+{
+	merge->has_looked_again = false;
+	for (size_t n = 0; n < merge->n; n++) {
+		struct evaluation *evaluation = &merge->evaluations[n];
+
+		if (evaluation->state != EVALUATION_READ)
+			continue;
+		evaluation->state = compare_captured(merge, evaluation);
+		/* Memory shows another frame than the captured one that called the inner evaluation. */
+		if (n > 0 && !evaluation->is_captured && evaluation->state == EVALUATION_VERIFIED)
+			evaluation->state = EVALUATION_UNCERTAIN;
+	}
+}
+
 int merge_read_frames(struct merge *merge)
 {
 	merge->frames.n = 0;
@@ -409,11 +428,10 @@ int merge_read_frames(struct merge *merge)
 		}
 		if (merge->explore || !knows_locations(evaluation))
 			learn_locations(merge, evaluation);
-		evaluation->state = compare_captured(merge, evaluation);
-		/* Memory shows another frame than the captured one that called the inner evaluation. */
-		if (n > 0 && !captured && evaluation->state == EVALUATION_VERIFIED)
-			evaluation->state = EVALUATION_UNCERTAIN;
+		evaluation->state = EVALUATION_READ;
+		evaluation->is_captured = captured;
 	}
 	merge->seam_is_gone |= seam_is_gone(merge, merge->n);
+	compare_all(merge);
 	return 0;
 }

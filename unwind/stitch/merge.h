@@ -9,6 +9,7 @@
 
 enum evaluation_state {
 	EVALUATION_UNKNOWN,   /* its Python frames could not be read */
+	EVALUATION_READ,      /* not compared with captured bytes yet */
 	EVALUATION_UNCERTAIN, /* read, but nothing captured confirms the innermost one */
 	EVALUATION_MOVED_ON,  /* captured bytes name another function than memory does now */
 	EVALUATION_VERIFIED,
@@ -22,6 +23,7 @@ struct evaluation {
 	uint64_t top;                 /* innermost frame; 0: none or not known */
 	size_t first_frame, n_frames; /* in py_frames, innermost first */
 	bool is_stale;                /* its caller has changed since the sample */
+	bool is_captured;             /* captured bytes led to its innermost frame */
 	enum evaluation_state state;
 	struct py_code *captured_code; /* the code that ran, by the captured pointer; NULL: not captured */
 	int32_t captured_instruction;  /* PY_INSTRUCTION_UNKNOWN: not captured */
@@ -38,10 +40,11 @@ struct merge {
 	struct evaluation *evaluations; /* innermost first */
 	size_t n, allocated;
 	struct py_frames frames;
-	/* Live anchors, read at most once a sample. */
+	/* Live anchors, read when they are first needed, and once more after all frames. */
 	struct py_anchor *live;
 	int n_live; /* negative errno: could not be read */
 	bool live_is_read;
+	bool has_looked_again;          /* they are later than all frames */
 	struct place generated;         /* for all generated code: learns nothing */
 	const struct evaluation *asked; /* whether calls of its innermost function last; NULL: none */
 	bool seam_is_gone;              /* while frames were read, another stack was behind the seam */
