@@ -132,13 +132,12 @@ static void take_exit(struct pipeline *pipeline, const struct capture_event *eve
 		thread->ended_ns = pipeline_to_realtime(pipeline, event->time_ns);
 		thread->is_new = true;
 	}
+	thread_names_forget(&pipeline->thread_names, event->pid);
 	if (!process || process->ended_ns != 0)
 		return;
 	process_leave(process, event->tid == event->pid, pipeline_to_realtime(pipeline, event->time_ns));
-	if (process->ended_ns != 0) {
+	if (process->ended_ns != 0)
 		pipeline_forget_watched(pipeline, process);
-		thread_names_forget(&pipeline->thread_names, process->pid);
-	}
 }
 
 /*

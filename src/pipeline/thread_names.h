@@ -42,7 +42,10 @@ const char *thread_names_by_ident(struct thread_names *names, struct py_runtime 
 /* thread_names_may_read - whether the reads of all processes so far leave time for another one. */
 bool thread_names_may_read(struct thread_names *names, uint64_t time_ns);
 
-/* The process has ended or runs another program. */
+/*
+ * The process has ended or runs another program, or one of its threads has ended: the next thread may have the same
+ * threading.get_ident().
+ */
 void thread_names_forget(struct thread_names *names, pid_t pid);
 
 #endif

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Threads are called in recordings as they are in Python."""
 import contextlib
+import json
 
 import probing_test as t
 from probing_test import probing
@@ -69,6 +70,25 @@ class ChangingNames(t.Case):
         probing("record", "--", t.DEBIAN_PYTHON, "-c", program, check=t.OK)
         with contextlib.closing(t.connect("probing.db")) as db:
             self.assertEqual([("second half",)], db.execute("SELECT name FROM thread").fetchall())
+
+    def test_threads_one_after_the_other(self):
+        """Each gets the number of the one before in Python (threading.get_ident()), not its name."""
+        program = ("import json, threading, time\n"
+                   "names = {}\n"
+                   "def burn():\n"
+                   "    names[threading.get_native_id()] = threading.current_thread().name\n"
+                   "    while time.thread_time() < 0.03: pass\n"
+                   "for i in range(40):\n"
+                   "    thread = threading.Thread(target=burn, name='job-%d' % i)\n"
+                   "    thread.start(); thread.join()\n"
+                   "print(json.dumps(names))\n")
+        done = probing("record", "-F", "499", "-o", "probing.db", "--", t.DEBIAN_PYTHON, "-c", program, check=t.OK)
+        names = {int(tid): name for tid, name in json.loads(done.stdout).items()}
+        with contextlib.closing(t.connect("probing.db")) as db:
+            found = {tid: name for tid, name in db.execute("SELECT tid, name FROM thread") if tid in names}
+        wrong = {tid: name for tid, name in found.items() if name.startswith("job-") and name != names[tid]}
+        self.assertEqual({}, wrong, names)
+        self.assertGreater(sum(name == names[tid] for tid, name in found.items()), 20)  # of the others no name could be read in time
 
     def test_no_name_outlives_its_program(self):
         program = ("import os, threading, time\n"
