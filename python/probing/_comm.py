@@ -87,13 +87,12 @@ class Group(object):
     def __init__(self, name, backend, rank, ranks, world_size):
         self.name, self.backend, self.rank, self.ranks, self.world_size = name, backend, rank, ranks, world_size
         self.n_calls = itertools.count(1)  # of collectives, as the other ranks count them, too
-        self.n_messages = collections.Counter()  # by sender and receiver
+        self.n_messages = {}  # a count of each sender and receiver
         self.batch = None  # calls between _start_coalescing() and _end_coalescing()
 
     def next_message(self, src, dst):
         """The number of a message: the same one for both of its ranks."""
-        self.n_messages[src, dst] += 1
-        return self.n_messages[src, dst]
+        return next(self.n_messages.get((src, dst)) or self.n_messages.setdefault((src, dst), itertools.count(1)))
 
     def global_rank(self, rank):
         return self.ranks[rank] if self.ranks is not None and 0 <= rank < len(self.ranks) else rank
@@ -121,7 +120,7 @@ class Comm(object):
                                                          rows=ROWS, text_bytes=TEXTS)
         self.groups = weakref.WeakKeyDictionary()
         self.waited = {}  # id(work): (weak reference to it, call), where nothing but wait() tells the end
-        self.pending = collections.OrderedDict()  # calls without a row, by number
+        self.pending = {}  # calls without a row, by number; threads of torch remove some, which an OrderedDict of 3.13t does not survive
         self.on_gpu = collections.deque()  # calls whose end is an event of the GPU
         self.lock = threading.Lock()
         self.proxies = weakref.WeakKeyDictionary()  # reducer: its group of Python's
@@ -156,8 +155,11 @@ class Comm(object):
     def stop(self):
         """Methods are as they were; groups that a reducer was given pass calls on as before."""
         self.is_on = False
-        while self.undo:
-            owner, name, old = self.undo.pop()
+        while True:
+            try:
+                owner, name, old = self.undo.pop()
+            except IndexError:  # also where another thread stops it, too
+                break
             if old is None:
                 delattr(owner, name)
             else:
@@ -174,6 +176,8 @@ class Comm(object):
 
     def fail(self):
         """An exception of ours: say it once, and write no more rows. Called where it is handled."""
+        if not self.is_on:
+            return
         error = sys.exc_info()
         where = error[2]
         while where is not None and where.tb_next is not None:
@@ -196,7 +200,7 @@ class Comm(object):
     def about(self, group):
         found = self.groups.get(group)
         if found is None:
-            found = self.groups[group] = self.make_group(group)
+            found = self.groups.setdefault(group, self.make_group(group))
         return found
 
     def make_group(self, group):
@@ -321,8 +325,7 @@ class Comm(object):
         self.pending[row[-1]] = call
         if self.on_gpu:
             self.collect(MAX_ASKED)
-        while len(self.pending) > MAX_PENDING:
-            self.pending.popitem(last=False)
+        self.pending.pop(row[-1] - MAX_PENDING, None)
         if device is not None and self.can_record():
             call.begin_event = self.event(device)
         return call

@@ -328,6 +328,13 @@ def restore_code(owner):
             rebuild(entry)
 
 
+# ---- The GIL ----
+
+def has_gil():
+    """Whether it stays. sys._is_gil_enabled() is true for a moment where a build without one imports an extension."""
+    return "t" not in getattr(sys, "abiflags", "") or getattr(sys.flags, "gil", None) == 1
+
+
 # ---- Tools of sys.monitoring ----
 
 def free_tool(mine=None):

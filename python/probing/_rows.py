@@ -77,6 +77,10 @@ class ExternalTable(object):
     _all = {}
 
     def __init__(self, name, columns, rows=ROWS, text_bytes=TEXT_BYTES):
+        self._define(name, columns, rows, text_bytes)
+        ExternalTable._all[self.name] = self
+
+    def _define(self, name, columns, rows=ROWS, text_bytes=TEXT_BYTES):
         types = columns if isinstance(columns, dict) else {}
         self.name = str(name)
         self.columns = tuple(str(column) for column in columns)
@@ -86,7 +90,6 @@ class ExternalTable(object):
         self._types = [_TYPES.get(types.get(column)) for column in columns]
         self._append = None
         self._take = self._drop = _nothing
-        ExternalTable._all[self.name] = self
 
     @classmethod
     def get(cls, name):
@@ -95,7 +98,12 @@ class ExternalTable(object):
 
     @classmethod
     def get_or_create(cls, name, columns, **more):
-        return cls._all.get(name) or cls(name, columns, **more)
+        found = cls._all.get(name)
+        if found is None:
+            made = cls.__new__(cls)
+            made._define(name, columns, **more)
+            found = cls._all.setdefault(made.name, made)  # threads that ask at the same time have the same one
+        return found
 
     def append(self, *values, **named):
         """A row: its values, or a list of them, or column=value; those that are missing are NULL."""
@@ -129,7 +137,7 @@ class ExternalTable(object):
         table.__dict__.pop("_opened", None)
         table._append, table._take, table._drop = None, _nothing, _nothing
         if ExternalTable._all.get(table.name) is table:
-            del ExternalTable._all[table.name]
+            ExternalTable._all.pop(table.name, None)
 
     def _open(self, values):
         """append() of the ring, which is created; one that takes nothing where that fails."""
@@ -207,7 +215,7 @@ def log(**values):
     names = tuple(values)
     logs = _logs.get(names)
     if logs is None:
-        logs = _logs[names] = ExternalTable("training_logs", names)
+        logs = _logs.setdefault(names, ExternalTable("training_logs", names))
     values = tuple(values.values())
     (logs._append or logs._open(values))(*values)
 
@@ -256,13 +264,14 @@ def step(number=None, **attributes):
     global _step, _step_began
     if _rings is None:
         return None
-    now = time.monotonic()
-    _step = number if number is not None else 0 if _step is None else _step + 1
-    _steps.append(_step, None if _step_began is None else (now - _step_began) * 1e3, get_native_id(), _text(attributes))
-    _step_began = now
+    now, began = time.monotonic(), _step_began
+    if number is None:  # another thread may begin a step of its own at any time
+        number = 0 if _step is None else _step + 1
+    _step, _step_began = number, now
+    _steps.append(number, None if began is None else (now - began) * 1e3, get_native_id(), _text(attributes))
     if _on_step is not None:
-        _on_step(_step)
-    return _step
+        _on_step(number)
+    return number
 
 
 # ---- Spans ----

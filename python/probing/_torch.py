@@ -176,7 +176,7 @@ def _named(module, prefix, name):
         for one in _named(inner, prefix, type(inner).__name__ if not prefix else prefix):
             yield one
         return
-    for child_name, child in module._modules.items():
+    for child_name, child in list(module._modules.items()):  # another thread may add one
         if child is not None:
             for one in _named(child, prefix + "." + child_name if prefix else child_name, None):
                 yield one
@@ -197,7 +197,7 @@ class Trace(object):
         self.table = _rows.ExternalTable.get_or_create("torch_trace", COLUMNS, rows=ROWS,
                                                        text_bytes={"module": 96, "stage": 8, "operation_name": 40})
         self.variables = None
-        self.local, self.lock = Local(), threading.Lock()
+        self.local, self.lock, self.switching = Local(), threading.Lock(), threading.RLock()
         self.known, self.n_trees = {}, 0
         self.handles, self.mode = [], None
         self.is_wanted = self.has_passed_one = False
@@ -342,10 +342,16 @@ class Trace(object):
 
     # -- which steps --
 
-    def switch(self, mode):
-        """full: all hooks; light: the one that finds inference; none."""
-        if mode == self.mode:
+    def switch(self, mode, wait_s=0):
+        """full: all hooks; light: the one that finds inference; none. While another thread does it, the next step will."""
+        if mode == self.mode or not self.switching.acquire(timeout=wait_s):
             return
+        try:
+            self.exchange_hooks(mode)
+        finally:
+            self.switching.release()
+
+    def exchange_hooks(self, mode):
         handles, self.handles, self.mode = self.handles, [], mode
         if mode == "full":
             self.handles = [self.modules.register_module_forward_pre_hook(self.enter),
@@ -477,7 +483,8 @@ class Trace(object):
             return
         seen, key = self.seen_optimizers, id(optimizer)
         self.n_since += 1
-        if seen.get(key) is None or seen[key]() is not optimizer:
+        known = seen.get(key)
+        if known is None or known() is not optimizer:
             is_first = not seen
             if len(seen) > 64:
                 seen.clear()
@@ -557,7 +564,7 @@ class Trace(object):
     def stop(self):
         self.is_on = False
         self.agent["end"]()
-        self.switch("none")
+        self.switch("none", 1)
         undo, self.undo = self.undo, []
         for one in reversed(undo):
             one()
@@ -668,7 +675,7 @@ class Cuda(object):
         self.events, self.pending, self.pid = _inside.events(trace.torch), [], os.getpid()
         self.statistics = getattr(trace.torch._C, "_cuda_memoryStats", None)
         self.is_capturing = getattr(trace.torch.cuda, "is_current_stream_capturing", lambda: False)
-        self.reads_memory = True
+        self.reads_memory, self.collecting = True, threading.Lock()
         self.key_of_stream = getattr(trace.torch._C, "_cuda_getCurrentStream", None)
         self.streams = {}
         import atexit
@@ -772,6 +779,15 @@ class Cuda(object):
         """Rows of what the GPU has done."""
         if not self.pending or os.getpid() != self.pid or self.is_capturing():  # a question ends the capture of a graph
             return
+        if not self.collecting.acquire(False):  # another thread does it
+            return
+        try:
+            self.collect_first()
+        finally:
+            self.collecting.release()
+
+    def collect_first(self):
+        """Of the oldest ones, up to the first that is not done."""
         pending, trace = self.pending, self.trace
         n = 0
         for begin, end, value, row in pending:

@@ -319,7 +319,7 @@ class StandIns(object):
 
 class Watch(object):
     def __init__(self, wanted):
-        if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        if not _inside.has_gil():
             raise Refused("without a GIL the variables of a running function cannot be read safely")
         self.names = _inside.Waiting(OWNER, [(one, one.split("@")[1]) for one in wanted], self.begin)
         check(self.names.find(_inside.starts())[1])  # before the earlier ones end

@@ -405,20 +405,24 @@ static object *row_of(const struct ring_snapshot *snapshot, size_t row)
 
 static object *take(object *self, object *arguments)
 {
-	struct ring *ring = ring_of(py.CapsulePointer(self, NULL));
 	struct ring_value wanted = { .kind = RING_NULL };
 	struct ring_snapshot snapshot = { 0 };
 	struct ring_source source;
+	struct ring *ring;
 	object *list = py.ListNew(0);
 	unsigned n_unfit = 0;
 	size_t first = 0;
 
-	if (!list || !ring)
-		return list;
+	if (!list)
+		return NULL;
 	if (py.TupleSize(arguments) > 0 && !convert(py.TupleItem(arguments, 0), &wanted, &n_unfit)) {
 		forget(&list);
 		return NULL;
 	}
+	ring = ring_of(
+		py.CapsulePointer(self, NULL)); /* only now: the program's code that has run may have dropped it */
+	if (!ring)
+		return list;
 	ring_source_own(ring, &source);
 	if (ring_read(&source, &snapshot) < 0)
 		return list;

@@ -221,7 +221,7 @@ class Watcher(object):
         code = code_of(function_of(place))
         if name not in code.co_varnames + code.co_cellvars + code.co_freevars:
             raise Refused("%s has no variable %s" % (place, name))
-        if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        if not has_gil():
             raise Refused("without a GIL the variables of a running function cannot be read safely: watch a module's, %s@MODULE" % name)
         self.by_code.setdefault(id(code), []).append((place, name))
         self.codes.append(code)

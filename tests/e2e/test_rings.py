@@ -366,6 +366,93 @@ print(t.take(), t.drop(), probing.step(), f(3))
         self.assertEqual([["training_logs"]], self.ask(host.pid, "SELECT name FROM python.rings"))
 
 
+# at_once(act): what act(0), act(1) and act(2) return in three threads that begin together; an exception is returned, too.
+AT_ONCE = """
+import os, sys, threading
+from probing import _comm, _torch
+sys.setswitchinterval(1e-6)
+def at_once(act):
+    barrier, found = threading.Barrier(3), [None] * 3
+    def run(i):
+        barrier.wait()
+        try:
+            found[i] = act(i)
+        except Exception as error:
+            found[i] = error
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(3)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    return found
+"""
+# collect() of rows whose times the GPU has: which rows come more or less often than once.
+COLLECT = """
+class Event:
+    probing_device = 0
+    def query(self): return True
+    def elapsed_time(self, other): return 1.0
+class Trace:
+    lost, rows = 0, []
+    def append(self, *row): self.rows.append(row[0])
+class Given:
+    def give(self, *events): pass
+cuda = _torch.Cuda.__new__(_torch.Cuda)
+cuda.trace, cuda.events, cuda.pending, cuda.pid = Trace(), Given(), [], os.getpid()
+cuda.is_capturing, cuda.collecting = lambda: False, threading.Lock()
+def act(i):
+    for n in range(2000):
+        cuda.pending.append((Event(), Event(), 0, [i * 2000 + n] + [None] * 18))
+        cuda.collect()
+found = at_once(act)
+cuda.collect()
+print(found, sorted(cuda.trace.rows) == list(range(6000)))
+"""
+
+
+def interpreters_that_switch():
+    """Without a GIL, and those that may switch threads within any statement (up to CPython 3.9)."""
+    return [one for one in p.all_interpreters() if one.label in ("debian", "3_8") or not p.has_gil(one)]
+
+
+@p.for_each_interpreter(globals(), interpreters_that_switch)
+class AtOnce(RingCase):
+    """Several threads of a program do the same at the same time."""
+
+    def check(self, wanted, code):
+        self.assertEqual(wanted + "\n", self.run_in(self.begin(), AT_ONCE + code))
+
+    def test_steps_are_each_threads_own(self):
+        self.check("[[], [], []]", "print(at_once(lambda i: [n for n in range(i * 10**6, i * 10**6 + 5000) if probing.step(n) != n]))")
+
+    def test_tables_of_one_name_are_one(self):
+        self.check("[1, 1, 1] [None, None, None]", """
+made = [at_once(lambda i: probing.ExternalTable.get_or_create("t%d" % k, ("a",))) for k in range(300)]
+ended = [at_once(lambda i: one[0].drop()) for one in made]
+print([1 if len(set(map(id, one))) == 1 else made.index(one) for one in made if len(set(map(id, one))) != 1][:3] or [1, 1, 1],
+      next((one for one in ended if one != [None] * 3), [None] * 3))
+""")
+
+    def test_messages_have_different_numbers(self):
+        self.check("15000", """
+group = _comm.Group("", "", 0, None, 2)
+print(len(set(sum(at_once(lambda i: [group.next_message(0, 1) for _ in range(5000)]), []))))
+""")
+
+    def test_rows_of_the_gpu_are_collected_once(self):
+        self.check("[None, None, None] True", COLLECT)
+
+    def test_a_table_that_is_dropped_while_it_is_read(self):
+        """By an argument's own code."""
+        self.check("[]", """
+class Drops:
+    def __index__(self):
+        table.drop()
+        return 1
+table = probing.ExternalTable("dropped", ("a",))
+table.append(1)
+print(table.take(Drops()))
+""")
+
+
 class ManyWriters(RingCase):
     """Four processes with four threads each, whose rows two readers judge; processes are killed while they write, and replaced."""
     KILLS = 4
