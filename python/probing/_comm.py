@@ -176,8 +176,6 @@ class Comm(object):
 
     def fail(self):
         """An exception of ours: say it once, and write no more rows. Called where it is handled."""
-        if not self.is_on:
-            return
         error = sys.exc_info()
         where = error[2]
         while where is not None and where.tb_next is not None:
