@@ -419,8 +419,8 @@ static object *take(object *self, object *arguments)
 		forget(&list);
 		return NULL;
 	}
-	ring = ring_of(
-		py.CapsulePointer(self, NULL)); /* only now: the program's code that has run may have dropped it */
+	/* Only now: the program's own code, which may have run, may have dropped the table. */
+	ring = ring_of(py.CapsulePointer(self, NULL));
 	if (!ring)
 		return list;
 	ring_source_own(ring, &source);

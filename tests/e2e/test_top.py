@@ -21,7 +21,7 @@ from terminal import (BACK_TAB, DOWN, END, ENTER, ESCAPE, F1, F10, HOME, LEFT, P
 
 COLOUR = re.compile(rb"\x1b\[[0-9;]*3[0-7]m")
 TIME = r"(?:0|[\d.]+ \w+|\d+m \d+s)"
-# Targets of tests with many keys and views live longer than a busy machine takes for them. A target that must end is told so once it was seen.
+# Targets of tests with many keys and views live longer than a busy machine takes for them. A target that must end gets its signal once it was seen.
 LONG_S = 300
 SPIN = """
 import signal, sys, time

@@ -67,7 +67,7 @@ class TruncatedLibrary(t.Case):
         # by name or by offset: names are looked up some time after the samples
         self.assertIn("burn", "".join(recording.all_names()))
         self.assertGreater(sum("go_on" in recording.names(s.stack) for s in recording.samples if s.stack), 200)
-        # The recorder goes on until it is told to end, and 2 s of CPU time take at least 2 s.
+        # The recorder goes on until the test ends it, and 2 s of CPU time take at least 2 s.
         self.assertGreater(max(s.timestamp for s in recording.samples), truncated + 1.9)
         # How many had been read by then is a matter of time; those that had not are counted, and said.
         n_nameless = sum(name.startswith("burning.so+0x") for name in recording.all_names())
