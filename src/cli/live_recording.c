@@ -90,15 +90,20 @@ static int make_in(const char *parent, struct live_recording *ret)
 	return r;
 }
 
+/* Signals wait meanwhile: one between the folder and its handler would leave the folder behind. */
 int live_folder(struct live_recording *ret)
 {
 	const char *const parents[] = { getenv("TMPDIR"), "/tmp" };
+	sigset_t all, before;
 	int r = -ENOENT;
 
 	*ret = (struct live_recording){ 0 };
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
 	for (size_t i = 0; i < N_ELEMENTS(parents) && r < 0; i++)
 		if (parents[i] && parents[i][0])
 			r = make_in(parents[i], ret);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return r;
 }
 

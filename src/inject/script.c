@@ -354,26 +354,55 @@ static unsigned rank_of(pid_t pid, pid_t tid)
 	return (is_running(pid, tid) ? 0 : 2) + (tid == pid);
 }
 
-static int offer_to_all(const struct script *script)
+struct candidate {
+	pid_t tid;
+	unsigned rank;
+};
+
+static int compare_candidates(const void *a, const void *b)
+{
+	const struct candidate *left = a, *right = b;
+
+	return left->rank != right->rank ? (left->rank > right->rank) - (left->rank < right->rank)
+					 : (left->tid > right->tid) - (left->tid < right->tid);
+}
+
+/* Read the state of each thread once: one that sleeps and runs in turn would be passed over by a second reading. */
+static int find_candidates(pid_t pid, struct candidate **ret, size_t *ret_n)
 {
 	CLEANUP(freep) pid_t *tids = NULL;
-	pid_t pid = script->job->target->pid;
-	unsigned n_asked = 0;
+	struct candidate *candidates;
 	size_t n;
 	int r = proc_tasks(pid, &tids, &n);
 
 	if (r < 0)
 		return r;
-	for (unsigned rank = 0; rank < 4; rank++)
-		for (size_t i = 0; i < n && n_asked < MAX_THREADS; i++) {
-			if (rank_of(pid, tids[i]) != rank)
-				continue;
-			r = offer(script, tids[i]);
-			if (r != 0 && r != -ESRCH)
-				return r;
-			n_asked += r == 0;
-		}
+	candidates = calloc(n + 1, sizeof *candidates);
+	if (!candidates)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		candidates[i] = (struct candidate){ tids[i], rank_of(pid, tids[i]) };
+	qsort(candidates, n, sizeof *candidates, compare_candidates);
+	*ret = candidates;
+	*ret_n = n;
 	return 0;
+}
+
+static int offer_to_all(const struct script *script)
+{
+	CLEANUP(freep) struct candidate *candidates = NULL;
+	unsigned n_asked = 0;
+	size_t n = 0;
+	int r = find_candidates(script->job->target->pid, &candidates, &n);
+
+	for (size_t i = 0; i < n && r >= 0 && n_asked < MAX_THREADS; i++) {
+		r = offer(script, candidates[i].tid);
+		if (r != 0 && r != -ESRCH)
+			return r;
+		n_asked += r == 0;
+		r = 0;
+	}
+	return r;
 }
 
 static int await_agent(struct script *script)

@@ -372,26 +372,42 @@ static int put_pending(struct pipeline *pipeline, const struct event_loop *loop,
 	return r;
 }
 
-/* The thread stayed in one system call, so none of its tasks has moved. */
-static bool was_still(pid_t pid, pid_t tid, const struct proc_call *before)
-{
-	struct proc_call now;
+/* A thread before its tasks are read: the call that it waits in, and how often it has been put on a processor. */
+struct still {
+	struct proc_call call;
+	uint64_t n_runs;
+	bool is_known;
+};
 
-	return !before->is_running && proc_call_read(pid, tid, &now) >= 0 && !now.is_running && now.sp == before->sp &&
-	       now.pc == before->pc;
+static struct still see_thread(const struct event_loop *loop)
+{
+	struct still still = { .call = { .is_running = true } };
+
+	still.is_known = proc_run_count(loop->pid, loop->tid, &still.n_runs) >= 0 &&
+			 proc_call_read(loop->pid, loop->tid, &still.call) >= 0;
+	return still;
+}
+
+/* It has stayed in one system call, so none of its tasks has moved: a loop that woke meanwhile waits in the same call. */
+static bool was_still(const struct event_loop *loop, const struct still *before)
+{
+	struct still now = see_thread(loop);
+
+	return before->is_known && now.is_known && !before->call.is_running && !now.call.is_running &&
+	       now.call.sp == before->call.sp && now.call.pc == before->call.pc && now.n_runs == before->n_runs;
 }
 
 static int read_pending(struct pipeline *pipeline, struct process *process, struct event_loop *loop)
 {
 	struct pending_tasks *pending = &pipeline->pending;
 	uint64_t began_ns = monotonic_ns(), now_ns, weight;
-	struct proc_call call = { .is_running = true };
 	enum verdict verdict;
+	struct still before;
 	struct stack stack;
 	int r;
 
 	py_asyncio_look(process->runtime, process->space);
-	(void)proc_call_read(loop->pid, loop->tid, &call);
+	before = see_thread(loop);
 	r = pending_tasks_read(pending, process->runtime, loop->tid);
 	for (size_t i = 0; i < pending->tasks.n && r >= 0; i++) {
 		r = pending_tasks_stack(pending, i, &stack);
@@ -402,7 +418,7 @@ static int read_pending(struct pipeline *pipeline, struct process *process, stru
 		pending_tasks_forget(pending, loop);
 		return r == -ENOMEM ? r : 0;
 	}
-	verdict = was_still(loop->pid, loop->tid, &call) ? VERDICT_PYTHON : VERDICT_APPROXIMATE;
+	verdict = was_still(loop, &before) ? VERDICT_PYTHON : VERDICT_APPROXIMATE;
 	now_ns = monotonic_ns();
 	pipeline->counts.n_task_reads++;
 	pipeline->counts.task_read_ns += now_ns - began_ns;

@@ -848,6 +848,29 @@ def stop_politely(process, number=signal.SIGINT, timeout_s=HANG_S):
     return process.returncode, out, err
 
 
+def what_it_does(pid):
+    """State, masks of signals and kernel function of a process and its children, for a message."""
+    found = []
+    for each in [pid] + children_of(pid):
+        try:
+            with open("/proc/%d/status" % each) as status, open("/proc/%d/wchan" % each) as where, \
+                    open("/proc/%d/cmdline" % each) as command:
+                said = [" ".join(line.split()) for line in status
+                        if line.startswith(("State:", "TracerPid:", "SigPnd:", "ShdPnd:", "SigBlk:", "SigIgn:", "SigCgt:"))]
+                found.append("%d %s: %s; in %s" % (each, command.read().replace("\0", " "), ", ".join(said), where.read()))
+        except OSError as error:
+            found.append("%d: %s" % (each, error))
+    return "\n".join(found)
+
+
+def await_end(process, timeout_s=HANG_S):
+    """Its exit status; one that does not end is described."""
+    try:
+        return process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        raise AssertionError("it has not ended in %d s:\n%s" % (timeout_s, what_it_does(process.pid)))
+
+
 # Started in the background or by nohup we ignore these, and so would all that we start;
 # a handler of ours is not inherited through exec.
 signal.signal(signal.SIGINT, signal.default_int_handler)

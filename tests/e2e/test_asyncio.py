@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Tasks of asyncio: where they wait and for whom, and whose task a sample was taken in."""
+import collections
 import contextlib
 import json
 import re
@@ -248,6 +249,44 @@ asyncio.get_event_loop_policy().new_event_loop().run_until_complete(main())
     def test_only_with_a_mode_that_follows_waits(self):
         done = t.probing("record", "--tasks", "--pid", 1, check=t.USAGE)
         self.assertIn("add --mode wall", done.stderr)
+
+
+class PendingInStep(t.Case):
+    """A loop that wakes and sleeps while its tasks are read: all of them wait in one function, in the other the next time."""
+    CODE = """
+import asyncio
+async def even(): await turn[0]
+async def odd(): await turn[0]
+async def walk():
+    while True:
+        await even()
+        await odd()
+def flip():
+    turn[0].set_result(None)
+    turn[0] = loop.create_future()
+    loop.call_later(0.0005, flip)
+loop = asyncio.new_event_loop()
+turn = [loop.create_future()]
+tasks = [loop.create_task(walk()) for i in range(200)]
+loop.call_later(0.1, flip)
+loop.call_later(0.2, lambda: print("ready {}", flush=True))
+loop.run_forever()
+"""
+
+    def test_tasks_of_one_instant_are_in_one_function(self):
+        t.need_perf()
+        with t.scratch(), t.target([t.DEBIAN_PYTHON, "-c", self.CODE]) as started:
+            t.probing("record", "--pid", started.pid, "-d", 4, "--mode", "wall", "--tasks", "-o", "steps.db", check=t.OK)
+            with contextlib.closing(t.connect("steps.db")) as db:
+                read = db.execute("SELECT timestamp, verdict, name FROM sample JOIN stack_path USING (stack) JOIN named_frame USING (frame) "
+                                  "WHERE state = 'await' AND name IN ('even', 'odd')").fetchall()
+        self.assertEqual({"even", "odd"}, {name for _, _, name in read})
+        self.assertIn("approximate", {verdict for _, verdict, _ in read})
+        functions = collections.defaultdict(set)
+        for timestamp, verdict, name in read:
+            if verdict != "approximate":
+                functions[timestamp].add(name)
+        self.assertEqual([], [names for names in functions.values() if len(names) > 1])
 
 
 class NotAskedFor(t.Case):

@@ -452,7 +452,7 @@ class RecordedHosts(t.Case):
             try:
                 t.wait_until(lambda: os.listdir(folder), 20, "the folder for recordings")  # hosts are asked for their time now
                 process.send_signal(signal.SIGINT)
-                self.assertEqual(-signal.SIGINT, process.wait(20))
+                self.assertEqual(-signal.SIGINT, t.await_end(process))
             finally:
                 process.kill()
                 process.wait(20)

@@ -270,6 +270,12 @@ class ByInterpreter(InjectCase):
             p.probing("inject", target.pid, "--method", "interpreter", check=p.OK)
             self.assertEqual("42\n", p.probing("eval", target.pid, "answer + 1", check=p.OK).stdout)
 
+    def test_a_thread_that_sleeps_and_runs_in_turn_is_asked(self):
+        with self.program(SLEEPS.replace("0.01", "0.00005")) as target:
+            for _ in range(60):
+                p.probing("inject", target.pid, "--method", "interpreter", check=p.OK)
+                p.probing("detach", target.pid, check=p.OK)
+
     def test_what_a_signal_handler_raises_meanwhile_reaches_the_program(self):
         source = ("import signal, sys, time\nclass Mine(Exception): pass\ndef handler(number, frame): raise Mine(7)\n"
                   "signal.signal(signal.SIGUSR1, handler)\n"
