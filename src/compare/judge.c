@@ -201,11 +201,67 @@ static int judge_function(struct judging *judging, const struct compare_rule *ru
 	return add_estimate(judging, rule, estimate, TAKE(title));
 }
 
+/* Share of head's total. */
+static double share_of(const struct compare *compare, double value)
+{
+	if (compare->options.per == PER_REST)
+		return isinf(value) ? 1 : value / (1 + value);
+	return value / compare->whole.head;
+}
+
+/* Functions that the runs show slower than the threshold, but that vary too much to be certain. */
+struct doubts {
+	size_t n;
+	const struct compare_row *largest; /* by the time that it may have gained */
+};
+
+static double gain_of(const struct estimate *estimate)
+{
+	return estimate->head - estimate->base;
+}
+
+static void doubt(const struct compare *compare, const struct compare_rule *rule, const struct compare_row *row,
+		  const struct estimate *estimate, struct doubts *doubts)
+{
+	const double least_share = 0.01; /* of the whole: single samples are no reason to doubt */
+
+	if (estimate->is_known || !isfinite(estimate->change) || estimate->change <= rule->threshold ||
+	    share_of(compare, estimate->head) - share_of(compare, estimate->base) < least_share)
+		return;
+	doubts->n++;
+	if (!doubts->largest || gain_of(estimate) > gain_of(estimate_of(rule, doubts->largest)))
+		doubts->largest = row;
+}
+
+/* A rule for any function has found no regression. */
+static int pass_all(struct judging *judging, const struct compare_rule *rule, const struct doubts *doubts)
+{
+	const struct compare_finding finding = { .rule = rule, .outcome = OUTCOME_PASSED };
+	CLEANUP(freep) char *title = NULL;
+	char interval[64], *why;
+	const struct estimate *estimate;
+
+	if (doubts->n == 0)
+		return add(judging, &finding, strdup("every function"), NULL);
+	estimate = estimate_of(rule, doubts->largest);
+	title = compare_title(&judging->compare->functions[doubts->largest->function]);
+	if (!title)
+		return -ENOMEM;
+	format_interval(estimate, interval, sizeof interval);
+	if (asprintf(
+		    &why,
+		    "not certain of %zu, for the runs vary too much: above all %s, %+.1f %%%s%s; use more runs, or longer runs",
+		    doubts->n, title, 100 * estimate->change, interval[0] ? " " : "", interval) < 0)
+		return -ENOMEM;
+	return add(judging, &finding, strdup("every function"), why);
+}
+
 /* Report each named function; for "any", only regressions and functions without a rest. */
 static int judge_functions(struct judging *judging, const struct compare_rule *rule)
 {
 	const struct compare *compare = judging->compare;
 	CLEANUP(freep) double *p = calloc(compare->n_rows + 1, sizeof *p);
+	struct doubts doubts = { 0 };
 	size_t n = 0, at = 0, n_told = 0;
 	int r = p ? correct_rows(compare, rule, p, &n) : -ENOMEM;
 
@@ -216,8 +272,10 @@ static int judge_functions(struct judging *judging, const struct compare_rule *r
 		if (!is_asked(compare, rule, &compare->rows[i]))
 			continue;
 		set_adjusted(judging, &estimate, p[at++]);
-		if (!is_told(rule, &estimate))
+		if (!is_told(rule, &estimate)) {
+			doubt(compare, rule, &compare->rows[i], &estimate, &doubts);
 			continue;
+		}
 		n_told++;
 		r = judge_function(judging, rule, &estimate, function);
 	}
@@ -226,19 +284,14 @@ static int judge_functions(struct judging *judging, const struct compare_rule *r
 	if (rule->kind != RULE_ANY)
 		return cannot_tell(judging, rule, rule->function,
 				   "no function of that name has enough samples on either side");
-	return add(judging, &(struct compare_finding){ .rule = rule, .outcome = OUTCOME_PASSED },
-		   strdup("every function"), NULL);
+	if (n == 0)
+		return cannot_tell(
+			judging, rule, "every function",
+			"no function has enough samples on either side: use more runs, longer runs, or a higher frequency");
+	return pass_all(judging, rule, &doubts);
 }
 
 /* ---- Rules on shares ---- */
-
-/* Share of head's total. */
-static double share_of(const struct compare *compare, double value)
-{
-	if (compare->options.per == PER_REST)
-		return isinf(value) ? 1 : value / (1 + value);
-	return value / compare->whole.head;
-}
 
 static int judge_new(struct judging *judging, const struct compare_rule *rule)
 {

@@ -35,7 +35,7 @@ class CiCase(p.Case):
 
     def check(self, percent, *options, status=0, where=("--store", "store"), program=SLOWER, cwd=None, **more):
         """The script with small runs. Returns (result, comment)."""
-        self.run_command(sys.executable, os.path.join(CI, "regression.py"), *where, "--runs", "5", *options, "--", p.DEBIAN_PYTHON, program,
+        self.run_command(sys.executable, os.path.join(CI, "regression.py"), *where, "--runs", "10", *options, "--", p.DEBIAN_PYTHON, program,
                          str(percent), "--scale", "0.5", status=status, cwd=cwd, **more)
         out = os.path.join(cwd or ".", "probing-ci")
         with open(os.path.join(out, "result")) as result, open(os.path.join(out, "comment.md")) as comment:

@@ -529,6 +529,39 @@ static void test_speed_cancels(void **state)
 	assert_false(row_of(by_run, "f")->self.is_known);
 }
 
+/* Runs whose speeds differ by more than f has slowed down: the rule passes, and names f as one that may have. */
+static void test_a_pass_names_the_doubtful(void **state)
+{
+	static const struct made_run base = { 400, 500, 100, 1 }, slower = { 500, 500, 100, 1 };
+	CLEANUP(compare_freep) struct compare *varying = six_runs(PER_RUN, base, slower, true);
+	CLEANUP(compare_freep) struct compare *same = six_runs(PER_RUN, base, base, false);
+	CLEANUP(compare_verdict_done) struct compare_verdict doubtful = { 0 };
+	CLEANUP(compare_verdict_done) struct compare_verdict certain = { 0 };
+
+	(void)state;
+	assert_int_equal(judge(varying, "any>+5%", NULL, &doubtful), OUTCOME_PASSED);
+	assert_string_equal(doubtful.findings[0].subject, "every function");
+	assert_non_null(strstr(doubtful.findings[0].why,
+			       "not certain of 3, for the runs vary too much: above all f (f.py), +63."));
+	assert_int_equal(judge(same, "any>+5%", NULL, &certain), OUTCOME_PASSED);
+	assert_null(certain.findings[0].why);
+}
+
+/* One sample a run proves nothing of any function. */
+static void test_hardly_a_sample(void **state)
+{
+	static const struct made_run one = { 0, 0, 1, 1 };
+	CLEANUP(compare_freep) struct compare *compare = new_compare(&(struct compare_options){ .per = PER_RUN });
+	CLEANUP(compare_verdict_done) struct compare_verdict verdict = { 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++)
+		add_made(compare, i < 4 ? SIDE_BASE : SIDE_HEAD, &one);
+	assert_int_equal(compare_compute(compare), 0);
+	assert_int_equal(judge(compare, "any>+5%", NULL, &verdict), OUTCOME_CANNOT_TELL);
+	assert_non_null(strstr(verdict.findings[0].why, "no function has enough samples"));
+}
+
 static void test_slow_machine_is_no_change(void **state)
 {
 	static const struct made_run base = { 400, 500, 100, 1 }, head = { 400, 500, 100, 2 };
@@ -804,6 +837,8 @@ int main(void)
 		cmocka_unit_test(test_shares_of_all),
 		cmocka_unit_test(test_a_rank_that_does_one_thing),
 		cmocka_unit_test(test_speed_cancels),
+		cmocka_unit_test(test_a_pass_names_the_doubtful),
+		cmocka_unit_test(test_hardly_a_sample),
 		cmocka_unit_test(test_slow_machine_is_no_change),
 		cmocka_unit_test(test_change_is_the_functions_own),
 		cmocka_unit_test(test_no_rest),
