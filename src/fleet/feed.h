@@ -34,8 +34,17 @@ struct feed_function {
 	uint32_t pending; /* the same of the shipment in work */
 };
 
+/* Where the function of a number is in feed.functions, for frames of this module, kind, and place. */
+struct feed_seen {
+	int64_t module; /* of the frame; -1: none */
+	uint32_t function;
+	int kind;
+	bool is_eval;
+};
+
 struct feed_frame {
 	size_t first, n; /* in feed.parts: its functions, from the outermost inlined into to the innermost */
+	uint32_t list;   /* the same for all frames of these functions */
 	uint32_t line;
 	bool is_python;
 };
@@ -50,6 +59,16 @@ struct feed_stack {
 };
 enum { FEED_NONE = UINT32_MAX };
 
+/* Rows of a table, in groups whose numbers follow each other: the number and other columns. */
+enum { FEED_GROUP = 32, FEED_GROUPS = 16, FEED_COLUMNS = 7 };
+struct feed_rows {
+	sqlite3_stmt *statement; /* rows between two numbers; during a pass */
+	struct feed_group {
+		int64_t rows[FEED_GROUP][FEED_COLUMNS];
+		size_t n;
+	} groups[FEED_GROUPS]; /* that of the number N is at N / FEED_GROUP, modulo their number */
+};
+
 struct feed_rank {
 	uint32_t pid;
 	int32_t rank;
@@ -60,10 +79,16 @@ struct feed {
 	dev_t device;     /* of the file that the ids are of */
 	ino_t inode;
 	sqlite3 *db; /* during a pass */
-	sqlite3_stmt *stack, *frame;
+	struct feed_rows stack_rows, frame_rows;
+	sqlite3_stmt *function;
 	sqlite3_stmt *rank; /* NULL: an older recording, which has none */
 	struct feed_run run;
 	struct id_map stacks_by_id, stacks_by_hash, frames_by_id, functions_by_hash;
+	struct id_map stacks_by_step;  /* by caller and list: the first stack with these functions */
+	struct id_map functions_by_id; /* index into seen */
+	struct id_map lists;           /* by list and function: the longer list */
+	struct feed_seen *seen;
+	size_t n_seen, seen_room;
 	struct feed_stack *stacks;
 	size_t n_stacks, stacks_room;
 	struct feed_frame *frames;
@@ -89,6 +114,11 @@ struct feed {
 int feed_begin(struct feed *feed);
 void feed_end(struct feed *feed); /* of the pass; keeps what is known */
 void feed_done(struct feed *feed);
+
+/* The parts of these that concern stacks (feed_stacks.c). @is_other: the file is not that of the pass before. */
+int feed_begin_stacks(struct feed *feed, bool is_other);
+void feed_end_stacks(struct feed *feed);
+void feed_stacks_done(struct feed *feed);
 
 /* The number of the newest sample; 0: none. */
 int feed_newest(struct feed *feed, int64_t *ret);
