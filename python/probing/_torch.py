@@ -199,7 +199,7 @@ class Trace(object):
         self.variables = None
         self.local, self.lock, self.switching = Local(), threading.Lock(), threading.RLock()
         self.known, self.n_trees = {}, 0
-        self.handles, self.mode = [], None
+        self.handles, self.registered, self.mode = [], (None, None), None
         self.is_wanted = self.has_passed_one = False
         self.step = self.local_step = self.n_inferences = self.n_sampled = 0
         self.global_step = None
@@ -277,7 +277,19 @@ class Trace(object):
             except Exception:
                 self.fail()
 
-        self.enter, self.leave, self.glance = enter, leave, glance
+        def enter_by_mode(module, inputs):
+            if self.mode == "full":
+                enter(module, inputs)
+            elif self.mode == "light":
+                glance(module, inputs)
+
+        def leave_by_mode(module, inputs, output):
+            if self.mode == "full":
+                leave(module, inputs, output)
+
+        self.hooks = {"full": (enter, leave), "light": (glance, None), "none": (None, None)}
+        if not _inside.has_gil():  # torch iterates over its hooks in other threads: they stay the same ones
+            self.hooks = dict.fromkeys(self.hooks, (enter_by_mode, leave_by_mode))
 
     def frames_of_calls(self):
         """The modules whose forward pass this thread is in, the innermost first."""
@@ -344,7 +356,7 @@ class Trace(object):
 
     def switch(self, mode, wait_s=0):
         """full: all hooks; light: the one that finds inference; none. While another thread does it, the next step will."""
-        if mode == self.mode or not self.switching.acquire(timeout=wait_s):
+        if (mode == self.mode and self.is_on) or not self.switching.acquire(timeout=wait_s):
             return
         try:
             self.exchange_hooks(mode)
@@ -352,15 +364,17 @@ class Trace(object):
             self.switching.release()
 
     def exchange_hooks(self, mode):
-        handles, self.handles, self.mode = self.handles, [], mode
-        if mode == "full":
-            self.handles = [self.modules.register_module_forward_pre_hook(self.enter),
-                            self.modules.register_module_forward_hook(self.leave)]
-        elif mode == "light":
-            self.handles = [self.modules.register_module_forward_pre_hook(self.glance)]
+        hooks, before = self.hooks[mode] if self.is_on else (None, None), self.handles
+        if self.is_on and hooks == self.registered:
+            self.mode = mode
+            return
+        self.handles, self.registered, self.mode = [], hooks, mode
+        registers = self.modules.register_module_forward_pre_hook, self.modules.register_module_forward_hook
+        handles = [register(hook) for register, hook in zip(registers, hooks) if hook is not None]
         if not self.is_on:  # it was stopped meanwhile, in another thread
-            handles, self.handles, self.mode = handles + self.handles, [], "none"
-        for handle in handles:
+            before, handles, self.registered, self.mode = before + handles, [], (None, None), "none"
+        self.handles = handles
+        for handle in before:
             handle.remove()
 
     def begin_outermost(self, grad):

@@ -567,6 +567,42 @@ class Unharmed(TorchCase):
         done = self.run_python("-c", code, PROBING="1")
         self.assertEqual("0 0 False\n" * 2, done.stdout, done.stderr)
 
+    def test_without_a_gil_the_hooks_stay_the_same_ones(self):
+        """torch iterates over its hooks in other threads meanwhile. What is traced is the same as with one."""
+        code = textwrap.dedent("""
+            import json, probing, probing._inside as inside
+            if %r:
+                inside.has_gil = lambda: False
+            import torch, torch.nn.modules.module as modules, probing._torch as ours
+            model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Linear(4, 1)))
+            optimizer, seen, modes = torch.optim.SGD(model.parameters(), lr=0.1), set(), set()
+            def hooks():
+                return tuple(modules._global_forward_pre_hooks) + (0,) + tuple(modules._global_forward_hooks)
+            probing.enable_torch_profiling("ordered:0.5")
+            for i in range(20):
+                model(torch.ones(2, 4)).sum().backward()
+                seen.add(hooks())
+                modes.add(ours._trace.mode)
+                optimizer.step()
+                seen.add(hooks())
+                modes.add(ours._trace.mode)
+                with torch.no_grad():
+                    model(torch.ones(2, 4))
+            rows = [[row[name] for name in ("step", "stage", "module")] for row in probing.query(
+                "SELECT step, stage, module FROM torch_trace ORDER BY time_ns", pandas=False)]
+            probing.disable_torch_profiling()
+            print(json.dumps([len(seen), sorted(modes), hooks(), rows]))
+            """)
+        found = {}
+        for is_free in False, True:
+            done = self.run_python("-c", code % is_free, PROBING="1", OMP_NUM_THREADS="1", PROBING_BINARY=p.BINARY)
+            n_seen, modes, left, found[is_free] = json.loads(done.stdout or self.fail(done.stderr))
+            self.assertEqual((["full", "light", "none"], [0]), (modes, left))
+            (self.assertEqual if is_free else self.assertLess)(1, n_seen)
+        self.assertEqual(found[False], found[True])
+        self.assertEqual({"forward", "backward", "step"}, {stage for _, stage, _ in found[True]} - {"data"})
+        self.assertGreater(len(found[True]), 60)
+
     one_after_another = None  # a process for all programs with ODD: each of its own would import torch
 
     @classmethod
