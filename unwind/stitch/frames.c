@@ -106,6 +106,7 @@ static int read_evaluation(struct merge *merge, size_t n, bool *ret_captured)
 		r = walk_to_anchor(merge, n, top);
 	if (r < 0 && r != -ENOMEM) {
 		*ret_captured = false;
+		evaluation->is_stale = top != 0;
 		/* Even if its caller has changed, a frame object is the best available. */
 		if (py_anchor_is_frame(merge->runtime))
 			return walk_frame_object(merge, evaluation);
@@ -271,7 +272,7 @@ static bool callers_hold(struct merge *merge, const struct evaluation *evaluatio
 
 	if (evaluation->n_frames == 1)
 		return !evaluation->is_stale;
-	if (!callers_stay(merge, evaluation))
+	if (evaluation->is_stale || !callers_stay(merge, evaluation))
 		return false;
 	are_believed = callers_look(merge->callers, frames, evaluation->n_frames, merge->native->sample, monotonic_ns(),
 				    &ask);

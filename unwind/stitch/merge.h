@@ -22,7 +22,7 @@ struct evaluation {
 	struct py_anchor anchor;
 	uint64_t top;                 /* innermost frame; 0: none or not known */
 	size_t first_frame, n_frames; /* in py_frames, innermost first */
-	bool is_stale;                /* its caller has changed since the sample */
+	bool is_stale;                /* since the sample its caller has changed, or its captured frame has gone */
 	bool is_captured;             /* captured bytes led to its innermost frame */
 	enum evaluation_state state;
 	struct py_code *captured_code; /* the code that ran, by the captured pointer; NULL: not captured */
