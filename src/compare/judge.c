@@ -248,10 +248,11 @@ static int pass_all(struct judging *judging, const struct compare_rule *rule, co
 	if (!title)
 		return -ENOMEM;
 	format_interval(estimate, interval, sizeof interval);
-	if (asprintf(
-		    &why,
-		    "not certain of %zu, for the runs vary too much: above all %s, %+.1f %%%s%s; use more runs, or longer runs",
-		    doubts->n, title, 100 * estimate->change, interval[0] ? " " : "", interval) < 0)
+	if (asprintf(&why,
+		     "not certain of %zu function%s, for the runs vary too much: above all %s, %+.1f %%%s%s; "
+		     "use more runs, or longer runs",
+		     doubts->n, doubts->n == 1 ? "" : "s", title, 100 * estimate->change, interval[0] ? " " : "",
+		     interval) < 0)
 		return -ENOMEM;
 	return add(judging, &finding, strdup("every function"), why);
 }

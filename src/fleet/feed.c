@@ -117,7 +117,10 @@ static bool is_other_file(struct feed *feed)
 int feed_begin(struct feed *feed)
 {
 	bool is_other = is_other_file(feed);
-	int r = store_open_reader(feed->path, &feed->db);
+	int r;
+
+	feed->n_rows = 0;
+	r = store_open_reader(feed->path, &feed->db);
 
 	if (r < 0)
 		return r;
@@ -198,8 +201,13 @@ int feed_load(struct feed *feed, int64_t first, int64_t last, uint64_t horizon_n
 	struct loading loading = { feed, horizon_ns, max };
 	int r;
 
+	if (feed->n_rows > 0 && first == feed->from && last == feed->last && feed->n_rows <= max &&
+	    horizon_ns >= feed->horizon_ns)
+		return 0; /* a range that has just been planned */
 	feed->n_rows = 0;
 	feed->first = feed->last = 0;
+	feed->from = first;
+	feed->horizon_ns = horizon_ns;
 	r = store_each_sample(feed->db, first, last, take_row, &loading);
 	return r < 0 ? r : 0;
 }

@@ -105,6 +105,8 @@ struct feed {
 	struct sample_row *rows; /* of the range that was loaded */
 	size_t n_rows, rows_room;
 	int64_t first, last; /* numbers of the first and the last row of that range */
+	int64_t from;        /* where it begins; rows may have been dropped there */
+	uint64_t horizon_ns; /* of it */
 };
 
 /*
@@ -124,7 +126,7 @@ void feed_stacks_done(struct feed *feed);
 int feed_newest(struct feed *feed, int64_t *ret);
 
 /*
- * feed_load - read samples from a number on.
+ * feed_load - read samples from a number on. A range that this pass loaded last, up to its last row, is not read again.
  * @last:       not behind this number.
  * @horizon_ns: not from the first sample that is younger on; UINT64_MAX: all.
  * @max: how many at most, into rows.

@@ -51,7 +51,7 @@ static int guard(sqlite3 *db)
 
 /*
  * SQLite opens lazily, so only the first read shows whether this works. The name is no URI, but the connection accepts
- * URIs for in-memory schemas.
+ * URIs for in-memory schemas. One thread at a time uses it, so it needs no mutex.
  * @ret_code: SQLite's result.
  */
 static int open_with(const char *name, int flags, const char *vfs, sqlite3 **ret, int *ret_code)
@@ -60,7 +60,7 @@ static int open_with(const char *name, int flags, const char *vfs, sqlite3 **ret
 	int64_t ignored;
 	int code;
 
-	code = sqlite3_open_v2(name, &db, flags | SQLITE_OPEN_URI | SQLITE_OPEN_EXRESCODE, vfs);
+	code = sqlite3_open_v2(name, &db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI | SQLITE_OPEN_EXRESCODE, vfs);
 	if (code == SQLITE_OK)
 		code = guard(db);
 	if (code == SQLITE_OK)

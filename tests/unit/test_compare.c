@@ -542,7 +542,7 @@ static void test_a_pass_names_the_doubtful(void **state)
 	assert_int_equal(judge(varying, "any>+5%", NULL, &doubtful), OUTCOME_PASSED);
 	assert_string_equal(doubtful.findings[0].subject, "every function");
 	assert_non_null(strstr(doubtful.findings[0].why,
-			       "not certain of 3, for the runs vary too much: above all f (f.py), +63."));
+			       "not certain of 3 functions, for the runs vary too much: above all f (f.py), +63."));
 	assert_int_equal(judge(same, "any>+5%", NULL, &certain), OUTCOME_PASSED);
 	assert_null(certain.findings[0].why);
 }
