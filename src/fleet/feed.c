@@ -15,7 +15,7 @@ static const char run_sql[] = "SELECT host, command, mode, unit, event, stack_so
 
 /* ---- The run ---- */
 
-static char *copy_text(sqlite3_stmt *row, int column)
+char *feed_copy_text(sqlite3_stmt *row, int column)
 {
 	const char *text = (const char *)sqlite3_column_text(row, column);
 
@@ -34,15 +34,15 @@ static void run_done(struct feed_run *run)
 
 static int read_run(sqlite3_stmt *row, struct feed_run *run)
 {
-	run->host = copy_text(row, 0);
-	run->command = copy_text(row, 1);
-	run->mode = copy_text(row, 2);
-	run->unit = copy_text(row, 3);
-	run->event = copy_text(row, 4);
-	run->stack_source = copy_text(row, 5);
-	run->python = copy_text(row, 6);
-	run->kernel = copy_text(row, 7);
-	run->probing = copy_text(row, 8);
+	run->host = feed_copy_text(row, 0);
+	run->command = feed_copy_text(row, 1);
+	run->mode = feed_copy_text(row, 2);
+	run->unit = feed_copy_text(row, 3);
+	run->event = feed_copy_text(row, 4);
+	run->stack_source = feed_copy_text(row, 5);
+	run->python = feed_copy_text(row, 6);
+	run->kernel = feed_copy_text(row, 7);
+	run->probing = feed_copy_text(row, 8);
 	run->hz = sqlite3_column_double(row, 9);
 	run->started = sqlite3_column_double(row, 10);
 	run->ended = sqlite3_column_double(row, 11);
@@ -202,12 +202,11 @@ int feed_load(struct feed *feed, int64_t first, int64_t last, uint64_t horizon_n
 	int r;
 
 	if (feed->n_rows > 0 && first == feed->from && last == feed->last && feed->n_rows <= max &&
-	    horizon_ns >= feed->horizon_ns)
+	    horizon_ns == UINT64_MAX)
 		return 0; /* a range that has just been planned */
 	feed->n_rows = 0;
 	feed->first = feed->last = 0;
 	feed->from = first;
-	feed->horizon_ns = horizon_ns;
 	r = store_each_sample(feed->db, first, last, take_row, &loading);
 	return r < 0 ? r : 0;
 }

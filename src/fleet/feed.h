@@ -106,7 +106,6 @@ struct feed {
 	size_t n_rows, rows_room;
 	int64_t first, last; /* numbers of the first and the last row of that range */
 	int64_t from;        /* where it begins; rows may have been dropped there */
-	uint64_t horizon_ns; /* of it */
 };
 
 /*
@@ -122,11 +121,14 @@ int feed_begin_stacks(struct feed *feed, bool is_other);
 void feed_end_stacks(struct feed *feed);
 void feed_stacks_done(struct feed *feed);
 
+/* A text of a row, "" for NULL. Owned by the caller; NULL: no memory. */
+char *feed_copy_text(sqlite3_stmt *row, int column);
+
 /* The number of the newest sample; 0: none. */
 int feed_newest(struct feed *feed, int64_t *ret);
 
 /*
- * feed_load - read samples from a number on. A range that this pass loaded last, up to its last row, is not read again.
+ * feed_load - read samples from a number on. All of the range that this pass loaded last is not read again.
  * @last:       not behind this number.
  * @horizon_ns: not from the first sample that is younger on; UINT64_MAX: all.
  * @max: how many at most, into rows.

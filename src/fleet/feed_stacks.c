@@ -111,7 +111,6 @@ static int load_group(const struct feed *feed, struct feed_rows *rows, struct fe
 	int n_columns = sqlite3_column_count(rows->statement), code;
 
 	group->n = 0;
-	sqlite3_reset(rows->statement);
 	code = sqlite3_bind_int64(rows->statement, 1, first);
 	if (code == SQLITE_OK)
 		code = sqlite3_bind_int64(rows->statement, 2, first + FEED_GROUP - 1);
@@ -180,13 +179,6 @@ static int hash_function(struct feed_function *function)
 	return r;
 }
 
-static char *copy_text(sqlite3_stmt *row, int column)
-{
-	const char *text = (const char *)sqlite3_column_text(row, column);
-
-	return strdup(text ? text : "");
-}
-
 /* The name of a frame without a function, as the view named_frame has it. */
 static char *make_name(sqlite3_stmt *row)
 {
@@ -220,12 +212,12 @@ static int read_function(struct feed *feed, int64_t frame, bool is_eval, struct 
 	if (code != SQLITE_ROW)
 		return code == SQLITE_DONE ? -EBADMSG : store_errno(feed->db, code);
 	is_named = sqlite3_column_type(row, N_NAME) != SQLITE_NULL;
-	ret->kind = copy_text(row, N_KIND);
-	ret->role = is_eval ? strdup("eval") : copy_text(row, N_ROLE);
-	ret->name = is_named ? copy_text(row, N_NAME) : make_name(row);
-	ret->file = copy_text(row, N_FILE);
-	ret->module = copy_text(row, N_PATH);
-	ret->build_id = copy_text(row, N_BUILD_ID);
+	ret->kind = feed_copy_text(row, N_KIND);
+	ret->role = is_eval ? strdup("eval") : feed_copy_text(row, N_ROLE);
+	ret->name = is_named ? feed_copy_text(row, N_NAME) : make_name(row);
+	ret->file = feed_copy_text(row, N_FILE);
+	ret->module = feed_copy_text(row, N_PATH);
+	ret->build_id = feed_copy_text(row, N_BUILD_ID);
 	ret->line = (uint32_t)sqlite3_column_int64(row, N_FIRST_LINE);
 	if (!ret->kind || !ret->role || !ret->name || !ret->file || !ret->module || !ret->build_id)
 		return -ENOMEM;
@@ -314,7 +306,7 @@ static int follow_inlined(struct feed *feed, int64_t frame, uint32_t *found, siz
 	return -EBADMSG;
 }
 
-/* Neither is UINT32_MAX, so no pair is 0. */
+/* Each pair has another number, which is never 0: the last one is never UINT32_MAX. */
 static uint64_t pair(uint32_t before, uint32_t last)
 {
 	return (uint64_t)before << 32 | (last + 1);

@@ -276,7 +276,7 @@ class Times(AgentCase):
     """Evaluations that have so much time, and what they leave of the program's speed."""
     alone = True  # it expects an answer while the program still runs the code that it received
 
-    # Words of the interpreter's state, each as it is at one of many moments at least: requests to leave the evaluation loop come and go.
+    # Words of the interpreter's state, each at the lowest of many readings: requests to leave the evaluation loop come and go.
     STATE = (r"exec('import ctypes\napi = ctypes.pythonapi\napi.PyInterpreterState_Get.restype = ctypes.c_void_p\n"
              r"words = lambda: (ctypes.c_int * 256).from_address(api.PyInterpreterState_Get())[:]\n"
              r"lowest = lambda: [min(each) for each in zip(*(words() for i in range(300)))]')")
