@@ -40,7 +40,8 @@ enum {
 
 struct frames_room {
 	struct room room;
-	uint64_t readable[N_GUARDED]; /* by page number: pages that can be read, as of this sample; 0: none */
+	/* By page number: pages that can be read, as of this sample and as of the last one; 0: none. */
+	uint64_t readable[N_GUARDED], before[N_GUARDED];
 	struct known_thread known;
 	bool has_known;
 };
@@ -57,20 +58,50 @@ void frames_forget(struct frames_room *room)
 
 void frames_begin(struct frames_room *room)
 {
+	memcpy(room->before, room->readable, sizeof room->before);
 	memset(room->readable, 0, sizeof room->readable);
 }
 
+static uint64_t *guard_of(uint64_t pages[N_GUARDED], uint64_t page)
+{
+	return &pages[page / PAGE_BYTES % N_GUARDED];
+}
+
+static bool ask_kernel(uint64_t address)
+{
+	return syscall(SYS_rt_sigprocmask, -1, (void *)(uintptr_t)address, NULL, KERNEL_SIGSET_BYTES) < 0 &&
+	       errno == EINVAL;
+}
+
+/* Ask for two pages by a set that begins on the first and ends on the second. */
+static bool are_readable(struct frames_room *room, uint64_t first)
+{
+	if (!ask_kernel(first + PAGE_BYTES - KERNEL_SIGSET_BYTES / 2))
+		return false;
+	*guard_of(room->readable, first) = first;
+	*guard_of(room->readable, first + PAGE_BYTES) = first + PAGE_BYTES;
+	return true;
+}
+
+static bool is_wanted(struct frames_room *room, uint64_t page)
+{
+	return *guard_of(room->before, page) == page && *guard_of(room->readable, page) != page;
+}
+
+/* A neighbour that the last sample read is asked for at once: this one will mostly read it, too. */
 static bool is_readable(struct frames_room *room, uint64_t page)
 {
-	uint64_t *guarded = &room->readable[page / PAGE_BYTES % N_GUARDED];
-
 	if (page == 0)
 		return false;
-	if (*guarded == page)
+	if (*guard_of(room->readable, page) == page)
 		return true;
-	if (syscall(SYS_rt_sigprocmask, -1, (void *)(uintptr_t)page, NULL, KERNEL_SIGSET_BYTES) == 0 || errno != EINVAL)
+	if (is_wanted(room, page + PAGE_BYTES) && are_readable(room, page))
+		return true;
+	if (is_wanted(room, page - PAGE_BYTES) && are_readable(room, page - PAGE_BYTES))
+		return true;
+	if (!ask_kernel(page))
 		return false;
-	*guarded = page;
+	*guard_of(room->readable, page) = page;
 	return true;
 }
 

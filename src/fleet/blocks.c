@@ -17,14 +17,13 @@ static unsigned flags_of(const struct sample_row *row)
 	       (unsigned)row->state << FLEET_STATE_SHIFT;
 }
 
-/* How many samples of that thread in that millisecond came before: a part of the row's key. */
-static int find_number(struct blocks *blocks, const struct sample_row *row, uint64_t ms, uint32_t *ret)
+/* How many samples of that thread in that millisecond came before: a part of the row's key. -ENOMEM. */
+static int64_t find_number(struct blocks *blocks, const struct sample_row *row, uint64_t ms)
 {
 	uint64_t key = ((uint64_t)(uint32_t)row->tid << MS_BITS | ms % (SHIP_DAY_S * 1000ull)) + 1;
 	struct id_slot *slot = id_map_find(&blocks->numbers, key);
 
-	*ret = slot ? ++slot->id : 0;
-	return slot ? 0 : id_map_add(&blocks->numbers, key, 0);
+	return slot ? (int64_t)++slot->id : id_map_add(&blocks->numbers, key, 0);
 }
 
 static int put_sample(struct blocks *blocks, const struct recording *recording, const struct shipment *shipment,
@@ -32,25 +31,27 @@ static int put_sample(struct blocks *blocks, const struct recording *recording, 
 {
 	struct native *native = &blocks->samples;
 	uint64_t ms = row->time_ns / 1000000u;
-	uint32_t number;
-	int r = find_number(blocks, row, ms, &number);
+	int64_t number = find_number(blocks, row, ms);
+	const uint64_t numbers[] = {
+		recording->feed.run.run,
+		(uint64_t)(int64_t)rank,
+		(uint64_t)row->pid,
+		(uint64_t)row->tid,
+		row->cpu,
+		native->dialect == FLEET_OLD ? ms / 1000 : ms,
+		ms % 1000,
+		(uint64_t)number,
+		stack,
+		leaf,
+		row->weight,
+		flags_of(row),
+		shipment->block,
+	};
 
-	if (r < 0)
-		return r;
+	if (number < 0)
+		return (int)number;
 	native_text(native, recording->job);
-	native_number(native, recording->feed.run.run);
-	native_number(native, (uint64_t)(int64_t)rank);
-	native_number(native, (uint64_t)row->pid);
-	native_number(native, (uint64_t)row->tid);
-	native_number(native, row->cpu);
-	native_number(native, native->dialect == FLEET_OLD ? ms / 1000 : ms);
-	native_number(native, ms % 1000);
-	native_number(native, number);
-	native_number(native, stack);
-	native_number(native, leaf);
-	native_number(native, row->weight);
-	native_number(native, flags_of(row));
-	native_number(native, shipment->block);
+	native_numbers(native, numbers, N_ELEMENTS(numbers));
 	native_end_row(native);
 	return 0;
 }

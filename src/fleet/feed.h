@@ -59,6 +59,11 @@ struct feed_stack {
 };
 enum { FEED_NONE = UINT32_MAX };
 
+/* A stack that is not known yet, below a caller that may be. */
+struct feed_link {
+	int64_t stack, frame; /* numbers in the recording */
+};
+
 /* Rows of a table, in groups whose numbers follow each other: the number and other columns. */
 enum { FEED_GROUP = 32, FEED_GROUPS = 16, FEED_COLUMNS = 7 };
 struct feed_rows {
@@ -97,6 +102,9 @@ struct feed {
 	size_t n_parts, parts_room;
 	struct feed_function *functions;
 	size_t n_functions, functions_room;
+	/* While a stack is resolved. Not on the thread's stack: each call would touch all of its pages (-fstack-clash-protection). */
+	struct feed_link *links;
+	size_t links_room;
 	struct feed_rank *ranks;
 	size_t n_ranks, ranks_room;
 	int32_t default_rank;    /* of processes whose environment says nothing */

@@ -100,6 +100,7 @@ void feed_stacks_done(struct feed *feed)
 	free(feed->stacks);
 	free(feed->frames);
 	free(feed->parts);
+	free(feed->links);
 	for (size_t i = 0; i < N_ELEMENTS(maps); i++)
 		id_map_done(maps[i]);
 }
@@ -437,9 +438,6 @@ static int add_stack(struct feed *feed, int64_t id, int64_t frame, uint32_t pare
 /* Up to the first known caller, and down again. */
 int feed_resolve(struct feed *feed, int64_t stack, uint32_t *ret)
 {
-	struct {
-		int64_t stack, frame;
-	} links[MAX_DEPTH];
 	uint32_t parent = FEED_NONE;
 	struct id_slot *slot = NULL;
 	const int64_t *row;
@@ -450,10 +448,11 @@ int feed_resolve(struct feed *feed, int64_t stack, uint32_t *ret)
 		if (n == MAX_DEPTH)
 			return -EBADMSG;
 		r = find_row(feed, &feed->stack_rows, stack, &row);
+		if (r == 0)
+			r = grow(&feed->links, n, &feed->links_room, sizeof *feed->links);
 		if (r < 0)
 			return r;
-		links[n].stack = stack;
-		links[n++].frame = row[S_FRAME];
+		feed->links[n++] = (struct feed_link){ .stack = stack, .frame = row[S_FRAME] };
 		stack = row[S_PARENT];
 	}
 	if (stack < 0)
@@ -461,7 +460,7 @@ int feed_resolve(struct feed *feed, int64_t stack, uint32_t *ret)
 	parent = slot ? slot->id : FEED_NONE;
 	while (n > 0 && r == 0) {
 		n--;
-		r = add_stack(feed, links[n].stack, links[n].frame, parent, &parent);
+		r = add_stack(feed, feed->links[n].stack, feed->links[n].frame, parent, &parent);
 	}
 	if (r == 0)
 		*ret = parent;

@@ -4,6 +4,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,21 +46,21 @@ int fleet_append(struct fleet_bytes *bytes, const void *more, size_t n)
 	return r;
 }
 
-static int append_varint(struct fleet_bytes *bytes, uint64_t value)
+static size_t code_varint(uint64_t value, uint8_t to[MAX_VARINT])
 {
-	uint8_t coded[MAX_VARINT];
 	size_t n = 0;
 
 	for (; value >= 0x80; value >>= 7)
-		coded[n++] = (uint8_t)(value | 0x80);
-	coded[n++] = (uint8_t)value;
-	return fleet_append(bytes, coded, n);
+		to[n++] = (uint8_t)(value | 0x80);
+	to[n++] = (uint8_t)value;
+	return n;
 }
 
 static int append_text(struct fleet_bytes *bytes, const char *text)
 {
+	uint8_t length[MAX_VARINT];
 	size_t n = strlen(text);
-	int r = append_varint(bytes, n);
+	int r = fleet_append(bytes, length, code_varint(n, length));
 
 	return r == 0 ? fleet_append(bytes, text, n) : r;
 }
@@ -132,7 +133,7 @@ static void note(struct native *native, int r)
 }
 
 /* Numbers are little-endian in the format. Eight bytes are written whatever the width: the next number covers the rest. */
-void native_number(struct native *native, uint64_t value)
+static void put_number(struct native *native, uint64_t value)
 {
 	struct native_column *column = next(native, NATIVE_NUMBER);
 	uint64_t little = htole64(value);
@@ -144,6 +145,17 @@ void native_number(struct native *native, uint64_t value)
 		return;
 	memcpy(column->values.at + column->values.n, &little, sizeof little);
 	column->values.n += column->width;
+}
+
+void native_number(struct native *native, uint64_t value)
+{
+	put_number(native, value);
+}
+
+void native_numbers(struct native *native, const uint64_t *values, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		put_number(native, values[i]);
 }
 
 void native_real(struct native *native, double value)
@@ -213,32 +225,57 @@ int native_columns(const struct native *native, char *to, size_t n_bytes)
 	return 0;
 }
 
-static int put_column(const struct native *native, size_t i, struct fleet_bytes *to)
-{
-	const struct native_column *column = &native->columns[i];
-	int r = append_text(to, native->table->columns[i].name);
+/* Takes a block piece by piece: first it is measured, then compressed. */
+struct packer {
+	ZSTD_CCtx *zstd; /* NULL: only count */
+	ZSTD_outBuffer to;
+	size_t n_bytes; /* of the block so far */
+	bool has_failed;
+};
 
-	if (r == 0)
-		r = append_text(to, fleet_wire_type(&native->table->columns[i], native->dialect));
-	if (r == 0)
-		r = fleet_append(to, column->values.at, column->values.n);
-	return r == 0 ? fleet_append(to, column->elements.at, column->elements.n) : r;
+static void pack(struct packer *packer, const void *bytes, size_t n)
+{
+	ZSTD_inBuffer from = { bytes, n, 0 };
+
+	packer->n_bytes += n;
+	while (packer->zstd && from.pos < from.size && !packer->has_failed)
+		packer->has_failed = ZSTD_isError(
+			ZSTD_compressStream2(packer->zstd, &packer->to, &from, ZSTD_e_continue));
 }
 
-static int put_block(const struct native *native, struct fleet_bytes *to)
+static void pack_varint(struct packer *packer, uint64_t value)
+{
+	uint8_t coded[MAX_VARINT];
+
+	pack(packer, coded, code_varint(value, coded));
+}
+
+static void pack_text(struct packer *packer, const char *text)
+{
+	size_t n = strlen(text);
+
+	pack_varint(packer, n);
+	pack(packer, text, n);
+}
+
+static void pack_block(struct packer *packer, const struct native *native)
 {
 	uint64_t n_columns = 0;
-	int r;
 
 	for (size_t i = 0; i < native->table->n_columns; i++)
 		n_columns += native->columns[i].shape != NATIVE_NONE;
-	r = append_varint(to, n_columns);
-	if (r == 0)
-		r = append_varint(to, native->n_rows);
-	for (size_t i = 0; i < native->table->n_columns && r == 0; i++)
-		if (native->columns[i].shape != NATIVE_NONE)
-			r = put_column(native, i, to);
-	return r;
+	pack_varint(packer, n_columns);
+	pack_varint(packer, native->n_rows);
+	for (size_t i = 0; i < native->table->n_columns; i++) {
+		const struct native_column *column = &native->columns[i];
+
+		if (column->shape == NATIVE_NONE)
+			continue;
+		pack_text(packer, native->table->columns[i].name);
+		pack_text(packer, fleet_wire_type(&native->table->columns[i], native->dialect));
+		pack(packer, column->values.at, column->values.n);
+		pack(packer, column->elements.at, column->elements.n);
+	}
 }
 
 static void put_length(uint8_t *to, size_t value)
@@ -247,44 +284,48 @@ static void put_length(uint8_t *to, size_t value)
 		to[i] = (uint8_t)(value >> (8 * i));
 }
 
-static int put_frame(ZSTD_CCtx *zstd, const struct fleet_bytes *block, struct fleet_bytes *ret)
+/* A frame of a block of n bytes. There is no copy of them: they are compressed where the columns have them. */
+static int put_frame(ZSTD_CCtx *zstd, const struct native *native, size_t n, struct fleet_bytes *ret)
 {
-	size_t room = FRAME_CHECKSUM + FRAME_HEAD + ZSTD_compressBound(block->n), n;
+	size_t room = FRAME_CHECKSUM + FRAME_HEAD + ZSTD_compressBound(n);
+	struct packer packer = { .zstd = zstd };
+	ZSTD_inBuffer nothing = { 0 };
 	uint8_t *at;
 	int r = reserve(ret, room);
 
 	if (r < 0)
 		return r;
 	at = ret->at + ret->n;
-	n = ZSTD_compress2(zstd, at + FRAME_CHECKSUM + FRAME_HEAD, room - FRAME_CHECKSUM - FRAME_HEAD, block->at,
-			   block->n);
-	if (ZSTD_isError(n) || n > UINT32_MAX - FRAME_HEAD || block->n > UINT32_MAX)
+	packer.to = (ZSTD_outBuffer){ at + FRAME_CHECKSUM + FRAME_HEAD, room - FRAME_CHECKSUM - FRAME_HEAD, 0 };
+	ZSTD_CCtx_setParameter(zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL);
+	ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, 1);
+	ZSTD_CCtx_setPledgedSrcSize(zstd, n);
+	pack_block(&packer, native);
+	if (packer.has_failed || ZSTD_compressStream2(zstd, &packer.to, &nothing, ZSTD_e_end) != 0 ||
+	    packer.to.pos > UINT32_MAX - FRAME_HEAD || n > UINT32_MAX)
 		return -ENOMEM;
 	memset(at, 0, FRAME_CHECKSUM);
 	at[FRAME_CHECKSUM] = FRAME_ZSTD;
-	put_length(at + FRAME_CHECKSUM + 1, n + FRAME_HEAD);
-	put_length(at + FRAME_CHECKSUM + 5, block->n);
-	ret->n += FRAME_CHECKSUM + FRAME_HEAD + n;
+	put_length(at + FRAME_CHECKSUM + 1, packer.to.pos + FRAME_HEAD);
+	put_length(at + FRAME_CHECKSUM + 5, n);
+	ret->n += FRAME_CHECKSUM + FRAME_HEAD + packer.to.pos;
 	return 0;
 }
 
 int native_finish(const struct native *native, struct fleet_bytes *ret)
 {
-	struct fleet_bytes block = { 0 };
-	ZSTD_CCtx *zstd = ZSTD_createCCtx();
-	int r = native->error;
+	struct packer counter = { 0 };
+	ZSTD_CCtx *zstd;
+	int r;
 
-	if (r == 0 && !zstd)
-		r = -ENOMEM;
-	if (r == 0)
-		r = put_block(native, &block);
-	if (r == 0) {
-		ZSTD_CCtx_setParameter(zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL);
-		ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, 1);
-		r = put_frame(zstd, &block, ret);
-	}
+	if (native->error < 0)
+		return native->error;
+	zstd = ZSTD_createCCtx();
+	if (!zstd)
+		return -ENOMEM;
+	pack_block(&counter, native);
+	r = put_frame(zstd, native, counter.n_bytes, ret);
 	ZSTD_freeCCtx(zstd);
-	free(block.at);
 	return r;
 }
 

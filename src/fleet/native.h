@@ -54,6 +54,7 @@ void native_begin(struct native *native, enum fleet_table_id table, enum fleet_d
  * that the dialect lacks takes its value, too, and drops it. Numbers are cut to their width.
  */
 void native_number(struct native *native, uint64_t value);
+void native_numbers(struct native *native, const uint64_t *values, size_t n); /* of n columns */
 void native_real(struct native *native, double value);
 void native_text(struct native *native, const char *text); /* NULL: "" */
 void native_hash(struct native *native, const struct fleet_hash *hash);

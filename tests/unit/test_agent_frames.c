@@ -891,6 +891,34 @@ static void how_much_can_be_read(void **state)
 		assert_int_equal(sigismember(&before, signal), sigismember(&after, signal));
 }
 
+static uint64_t n_readable(uint64_t page)
+{
+	return frames_readable(room, page, 8);
+}
+
+/* Neighbours that the last sample read are asked for together; one that is gone does not take the other with it. */
+static void a_page_is_readable_without_its_neighbour(void **state)
+{
+	const uint64_t first = (uint64_t)(uintptr_t)arena, second = first + PAGE, third = second + PAGE;
+
+	(void)state;
+	for (uint64_t gone = first; gone <= third; gone += PAGE) {
+		frames_begin(room);
+		assert_int_equal(frames_readable(room, first, 3 * PAGE), 3 * PAGE);
+		assert_int_equal(mprotect((void *)(uintptr_t)gone, PAGE, PROT_NONE), 0);
+		for (unsigned sample = 0; sample < 2; sample++) {
+			frames_begin(room);
+			for (uint64_t page = third; page >= first; page -= PAGE)
+				assert_int_equal(n_readable(page), page == gone ? 0 : 8);
+			frames_begin(room);
+			assert_int_equal(n_readable(second), second == gone ? 0 : 8);
+			assert_int_equal(n_readable(first), first == gone ? 0 : 8);
+			assert_int_equal(n_readable(third), third == gone ? 0 : 8);
+		}
+		assert_int_equal(mprotect((void *)(uintptr_t)gone, PAGE, PROT_READ | PROT_WRITE), 0);
+	}
+}
+
 /* What could be read in one sample is asked again in the next one. */
 static void pages_are_asked_for_in_each_sample(void **state)
 {
@@ -1066,6 +1094,7 @@ int main(void)
 		cmocka_unit_test(structures_that_end_with_a_page_are_read),
 		cmocka_unit_test(the_page_before_a_frame_is_not_read),
 		cmocka_unit_test(how_much_can_be_read),
+		cmocka_unit_test(a_page_is_readable_without_its_neighbour),
 		cmocka_unit_test(pages_are_asked_for_in_each_sample),
 		cmocka_unit_test(a_known_thread_is_checked),
 		cmocka_unit_test(frames_that_change_meanwhile_do_no_harm),
