@@ -4,7 +4,8 @@
  * Invariants: 1. A recording is only read. It may be written meanwhile: each pass opens it again, and sees whole
  * batches. 2. The id of a stack is a hash of the functions from its outermost frame to its innermost. That of a
  * function is a hash of its kind, role, name, file, line and module. All hosts agree on them without asking each other.
- * 3. A frame without a name yet is the function "libfoo.so+0x1234". The next pass looks again. 4. Another file at the
+ * 3. A frame without a name yet is the function "libfoo.so+0x1234". The next pass looks again: if one has a name now, all
+ * stacks are read again. 4. Another file at the
  * path (compact, a new recording) has other ids: they are forgotten. feed.run says whose they are. 5. The file is
  * foreign: chains of parents and inlined functions have bounds, and references must resolve.
  */
@@ -39,6 +40,13 @@ struct feed_seen {
 	int64_t module; /* of the frame; -1: none */
 	uint32_t function;
 	int kind;
+	bool is_eval;
+};
+
+/* A frame that had no name when it was read, and the function that it was given instead. */
+struct feed_nameless {
+	int64_t frame;     /* number in the recording */
+	uint32_t function; /* index */
 	bool is_eval;
 };
 
@@ -107,9 +115,10 @@ struct feed {
 	size_t links_room;
 	struct feed_rank *ranks;
 	size_t n_ranks, ranks_room;
-	int32_t default_rank;    /* of processes whose environment says nothing */
-	bool is_live;            /* a recorder writes it, on this machine */
-	bool has_nameless;       /* a frame had no name yet */
+	int32_t default_rank; /* of processes whose environment says nothing */
+	bool is_live;         /* a recorder writes it, on this machine */
+	struct feed_nameless *nameless;
+	size_t n_nameless, nameless_room;
 	struct sample_row *rows; /* of the range that was loaded */
 	size_t n_rows, rows_room;
 	int64_t first, last; /* numbers of the first and the last row of that range */

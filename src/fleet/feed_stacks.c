@@ -31,44 +31,7 @@ static const char function_sql[] =
 	" LEFT JOIN main.module ON module.module = coalesce(frame.module, function.module) WHERE frame = ?1";
 enum { N_KIND, N_ADDRESS, N_NAME, N_ROLE, N_FILE, N_FIRST_LINE, N_PATH, N_BUILD_ID };
 
-/* ---- Passes ---- */
-
-static int prepare(struct feed *feed)
-{
-	const struct {
-		sqlite3_stmt **to;
-		const char *sql;
-	} all[] = { { &feed->stack_rows.statement, stack_sql },
-		    { &feed->frame_rows.statement, frame_sql },
-		    { &feed->function, function_sql } };
-
-	for (size_t i = 0; i < N_ELEMENTS(all); i++)
-		if (sqlite3_prepare_v2(feed->db, all[i].sql, -1, all[i].to, NULL) != SQLITE_OK)
-			return -EMEDIUMTYPE;
-	return 0;
-}
-
-/* Not which functions were sent. */
-static void forget_names(struct feed *feed)
-{
-	id_map_clear(&feed->stacks_by_id);
-	id_map_clear(&feed->stacks_by_hash);
-	id_map_clear(&feed->stacks_by_step);
-	id_map_clear(&feed->frames_by_id);
-	id_map_clear(&feed->functions_by_id);
-	id_map_clear(&feed->lists);
-	feed->n_stacks = feed->n_frames = feed->n_parts = feed->n_seen = 0;
-	feed->has_nameless = false;
-}
-
-int feed_begin_stacks(struct feed *feed, bool is_other)
-{
-	if (is_other || feed->has_nameless) /* names may have come since */
-		forget_names(feed);
-	for (size_t i = 0; i < FEED_GROUPS; i++)
-		feed->stack_rows.groups[i].n = feed->frame_rows.groups[i].n = 0;
-	return prepare(feed);
-}
+/* ---- Ends ---- */
 
 void feed_end_stacks(struct feed *feed)
 {
@@ -101,6 +64,7 @@ void feed_stacks_done(struct feed *feed)
 	free(feed->frames);
 	free(feed->parts);
 	free(feed->links);
+	free(feed->nameless);
 	for (size_t i = 0; i < N_ELEMENTS(maps); i++)
 		id_map_done(maps[i]);
 }
@@ -200,7 +164,8 @@ static char *make_name(sqlite3_stmt *row)
 }
 
 /* @is_eval: its place is the interpreter's loop; then all functions that are inlined there are. */
-static int read_function(struct feed *feed, int64_t frame, bool is_eval, struct feed_function *ret)
+static int read_function(const struct feed *feed, int64_t frame, bool is_eval, struct feed_function *ret,
+			 bool *ret_is_named)
 {
 	sqlite3_stmt *row = feed->function;
 	bool is_named;
@@ -222,16 +187,15 @@ static int read_function(struct feed *feed, int64_t frame, bool is_eval, struct 
 	ret->line = (uint32_t)sqlite3_column_int64(row, N_FIRST_LINE);
 	if (!ret->kind || !ret->role || !ret->name || !ret->file || !ret->module || !ret->build_id)
 		return -ENOMEM;
-	feed->has_nameless |= !is_named;
+	*ret_is_named = is_named;
 	return hash_function(ret);
 }
 
-/* The index of the function of a frame; a new one is added. */
-static int intern_function(struct feed *feed, int64_t frame, bool is_eval, uint32_t *ret)
+static int add_function(struct feed *feed, int64_t frame, bool is_eval, uint32_t *ret, bool *ret_is_named)
 {
 	struct feed_function function = { 0 };
 	struct id_slot *slot;
-	int r = read_function(feed, frame, is_eval, &function);
+	int r = read_function(feed, frame, is_eval, &function, ret_is_named);
 
 	if (r == 0 && (slot = id_map_find(&feed->functions_by_hash, fleet_id(&function.hash)))) {
 		*ret = slot->id;
@@ -249,6 +213,20 @@ static int intern_function(struct feed *feed, int64_t frame, bool is_eval, uint3
 	*ret = (uint32_t)feed->n_functions;
 	feed->functions[feed->n_functions++] = function;
 	return 0;
+}
+
+/* The index of the function of a frame; a new one is added. */
+static int intern_function(struct feed *feed, int64_t frame, bool is_eval, uint32_t *ret)
+{
+	bool is_named;
+	int r = add_function(feed, frame, is_eval, ret, &is_named);
+
+	if (r < 0 || is_named)
+		return r;
+	r = grow(&feed->nameless, feed->n_nameless, &feed->nameless_room, sizeof *feed->nameless);
+	if (r == 0)
+		feed->nameless[feed->n_nameless++] = (struct feed_nameless){ frame, *ret, is_eval };
+	return r;
 }
 
 static int add_seen(struct feed *feed, uint64_t id, const struct feed_seen *seen)
@@ -278,6 +256,71 @@ static int find_function(struct feed *feed, const int64_t *row, bool is_eval, ui
 	r = intern_function(feed, row[F_FRAME], is_eval, &seen.function);
 	*ret = seen.function;
 	return r < 0 || before || id <= 0 || seen.kind == 0 ? r : add_seen(feed, (uint64_t)id, &seen);
+}
+
+/* ---- Passes ---- */
+
+static int prepare(struct feed *feed)
+{
+	const struct {
+		sqlite3_stmt **to;
+		const char *sql;
+	} all[] = { { &feed->stack_rows.statement, stack_sql },
+		    { &feed->frame_rows.statement, frame_sql },
+		    { &feed->function, function_sql } };
+
+	for (size_t i = 0; i < N_ELEMENTS(all); i++)
+		if (sqlite3_prepare_v2(feed->db, all[i].sql, -1, all[i].to, NULL) != SQLITE_OK)
+			return -EMEDIUMTYPE;
+	return 0;
+}
+
+/* Not which functions were sent. */
+static void forget_names(struct feed *feed)
+{
+	id_map_clear(&feed->stacks_by_id);
+	id_map_clear(&feed->stacks_by_hash);
+	id_map_clear(&feed->stacks_by_step);
+	id_map_clear(&feed->frames_by_id);
+	id_map_clear(&feed->functions_by_id);
+	id_map_clear(&feed->lists);
+	feed->n_stacks = feed->n_frames = feed->n_parts = feed->n_seen = feed->n_nameless = 0;
+}
+
+/* Whether a frame that had no name has another function now, or is gone. Less than 0: it cannot be read. */
+static int is_other_function(const struct feed *feed, const struct feed_nameless *before)
+{
+	struct feed_function now = { 0 };
+	bool is_named;
+	int r = read_function(feed, before->frame, before->is_eval, &now, &is_named);
+
+	if (r == 0)
+		r = memcmp(&now.hash, &feed->functions[before->function].hash, sizeof now.hash) != 0;
+	function_done(&now);
+	return r == -EBADMSG ? 1 : r;
+}
+
+static int has_new_names(const struct feed *feed)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < feed->n_nameless && r == 0; i++)
+		r = is_other_function(feed, &feed->nameless[i]);
+	return r;
+}
+
+int feed_begin_stacks(struct feed *feed, bool is_other)
+{
+	int r;
+
+	for (size_t i = 0; i < FEED_GROUPS; i++)
+		feed->stack_rows.groups[i].n = feed->frame_rows.groups[i].n = 0;
+	r = prepare(feed);
+	if (r == 0 && !is_other)
+		r = has_new_names(feed);
+	if (is_other || r == 1)
+		forget_names(feed);
+	return r < 0 ? r : 0;
 }
 
 /* ---- Frames ---- */

@@ -168,6 +168,43 @@ static void rows_that_come_later_are_found(void **state)
 		assert_int_equal(feed_resolve(feed, stack, &index), -EBADMSG);
 }
 
+static void next_pass(struct feed *feed, bool is_other)
+{
+	feed_end_stacks(feed);
+	assert_int_equal(feed_begin_stacks(feed, is_other), 0);
+}
+
+/* A frame without a name keeps no pass from knowing the stacks of the one before; one that has got a name does. */
+static void names_that_come_later_are_found(void **state)
+{
+	struct feed *feed = *state;
+	struct fleet_hash nameless;
+
+	add_frame(feed, 1, 0, "native", "0, 0, NULL, 7, NULL, 2");
+	add_frame(feed, 2, 1, "python", "12, 0, NULL, 0, 1, NULL");
+	nameless = resolve(feed, 2)->hash;
+	assert_string_equal(feed->functions[0].name, "other+0x7");
+	next_pass(feed, false);
+	assert_int_equal(feed->n_stacks, 2);
+	assert_memory_equal(&resolve(feed, 2)->hash, &nameless, sizeof nameless);
+
+	add(feed, "UPDATE frame SET function = 2 WHERE frame = 1");
+	next_pass(feed, false);
+	assert_int_equal(feed->n_stacks, 0);
+	assert_memory_not_equal(&resolve(feed, 2)->hash, &nameless, sizeof nameless);
+	next_pass(feed, false); /* no frame is without a name any more */
+	assert_int_equal(feed->n_stacks, 2);
+
+	add_frame(feed, 3, 0, "native", "0, 0, NULL, 8, NULL, 2");
+	(void)resolve(feed, 3);
+	add(feed, "DELETE FROM frame WHERE frame = 3");
+	next_pass(feed, false);
+	assert_int_equal(feed->n_stacks, 0);
+	(void)resolve(feed, 2);
+	next_pass(feed, true);
+	assert_int_equal(feed->n_stacks, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -176,6 +213,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_else_decides_about_a_function, begin, end),
 		cmocka_unit_test_setup_teardown(inlining_may_cut_frames_otherwise, begin, end),
 		cmocka_unit_test_setup_teardown(rows_that_come_later_are_found, begin, end),
+		cmocka_unit_test_setup_teardown(names_that_come_later_are_found, begin, end),
 	};
 
 	return cmocka_run_group_tests_name("fleet_feed", tests, NULL, NULL);
