@@ -97,12 +97,16 @@ int run_times_note(struct run_times *times, const struct capture_event *event)
 	return 0;
 }
 
-/* Start from the account, minus what the thread may have run since the sample. */
-static void set_base(struct run_time *time, const struct sample *sample, uint64_t used_ns)
+/*
+ * The account when no sample weighed anything, at the least: what the thread may have run since the sample is not in it.
+ * So the later the sample is read, the smaller; and the largest of all is the nearest.
+ */
+static void find_base(struct run_time *time, const struct sample *sample, uint64_t used_ns)
 {
 	uint64_t now_ns = monotonic_ns(), later_ns = now_ns > sample->time_ns ? now_ns - sample->time_ns : 0;
+	int64_t least_ns = (int64_t)used_ns - (int64_t)later_ns - (int64_t)time->owed_ns - (int64_t)time->told_ns;
 
-	time->base_ns = (int64_t)used_ns - (int64_t)later_ns - (int64_t)time->told_ns;
+	time->base_ns = time->is_based ? MAX(time->base_ns, least_ns) : least_ns;
 	time->is_based = true;
 }
 
@@ -117,8 +121,7 @@ static void limit(struct run_times *times, struct run_time *time, const struct s
 	time->n_since = 0;
 	if (!times->account || times->account(sample->pid, sample->tid, &used_ns) < 0)
 		return;
-	if (!time->is_based)
-		set_base(time, sample, used_ns - MIN(used_ns, time->owed_ns));
+	find_base(time, sample, used_ns);
 	left_ns = (int64_t)used_ns + ACCOUNT_LAG_NS - time->base_ns - (int64_t)time->told_ns;
 	time->is_over = left_ns < (int64_t)period_ns;
 	time->owed_ns = MIN(time->owed_ns, (uint64_t)MAX(left_ns, (int64_t)0));

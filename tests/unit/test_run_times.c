@@ -199,6 +199,41 @@ static void test_one_that_ran_before(void **state)
 	run_times_done(&times);
 }
 
+/*
+ * The first sample is read late, and nothing tells whether the thread ran since. It did not: later samples show that, before
+ * the hypervisor takes the processor.
+ */
+static void test_a_first_sample_that_is_read_late(void **state)
+{
+	enum { LATE = 200 * MS, QUIET = 128 };
+	const uint64_t now_ns = monotonic_ns(), before_ns = 3600000 * (uint64_t)MS;
+	struct run_times times = new_times(true);
+	uint64_t sum = 0, at_ns = now_ns - LATE, used_ns = PERIOD;
+
+	(void)state;
+	note(&times, CAPTURE_SWITCH, at_ns - PERIOD, false);
+	accounted_ns = before_ns + used_ns;
+	sum += weigh(&times, at_ns);
+	note(&times, CAPTURE_SWITCH, at_ns, true);
+	at_ns = now_ns + LATE;
+	note(&times, CAPTURE_SWITCH, at_ns, false);
+	for (unsigned i = 0; i < QUIET; i++) {
+		at_ns += PERIOD;
+		used_ns += PERIOD;
+		accounted_ns = before_ns + used_ns;
+		sum += weigh(&times, at_ns);
+	}
+	assert_int_equal(sum, used_ns);
+	for (unsigned i = 0; i < MANY; i++) { /* of 20 ms each, 13 were stolen */
+		at_ns += 20 * MS;
+		used_ns += 7 * MS;
+		accounted_ns = before_ns + used_ns;
+		sum += weigh(&times, at_ns);
+	}
+	assert_in_range(sum, used_ns, used_ns + 2 * PERIOD);
+	run_times_done(&times);
+}
+
 static void test_lost_records(void **state)
 {
 	struct run_times times = new_times(true);
@@ -223,6 +258,7 @@ int main(void)
 		cmocka_unit_test(test_when_unsampled_time_was_used),
 		cmocka_unit_test(test_shorter_than_a_period),
 		cmocka_unit_test(test_one_that_ran_before),
+		cmocka_unit_test(test_a_first_sample_that_is_read_late),
 		cmocka_unit_test(test_lost_records),
 	};
 
