@@ -98,8 +98,8 @@ int run_times_note(struct run_times *times, const struct capture_event *event)
 }
 
 /*
- * The account when no sample weighed anything, at the least: what the thread may have run since the sample is not in it.
- * So the later the sample is read, the smaller; and the largest of all is the nearest.
+ * What the kernel had accounted to the thread when no sample weighed anything: a lower bound, as the thread may have run all
+ * the time between its sample and now. The sample that is read soonest gives the largest bound, which is the best one.
  */
 static void find_base(struct run_time *time, const struct sample *sample, uint64_t used_ns)
 {

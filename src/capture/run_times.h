@@ -19,7 +19,7 @@ struct run_time {
 	uint64_t seen_ns;  /* its last sample, or its start; 0: neither is known */
 	uint64_t owed_ns;  /* run time that no sample weighs */
 	uint64_t told_ns;  /* weight of its samples */
-	int64_t base_ns;   /* the kernel's account when told_ns was 0 */
+	int64_t base_ns;   /* the kernel's account when told_ns was 0, at the least */
 };
 
 /*

@@ -31,7 +31,7 @@ static const char function_sql[] =
 	" LEFT JOIN main.module ON module.module = coalesce(frame.module, function.module) WHERE frame = ?1";
 enum { N_KIND, N_ADDRESS, N_NAME, N_ROLE, N_FILE, N_FIRST_LINE, N_PATH, N_BUILD_ID };
 
-/* ---- Ends ---- */
+/* ---- Release ---- */
 
 void feed_end_stacks(struct feed *feed)
 {

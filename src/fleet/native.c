@@ -240,7 +240,8 @@ static void pack(struct packer *packer, const void *bytes, size_t n)
 	packer->n_bytes += n;
 	while (packer->zstd && from.pos < from.size && !packer->has_failed)
 		packer->has_failed = ZSTD_isError(
-			ZSTD_compressStream2(packer->zstd, &packer->to, &from, ZSTD_e_continue));
+					     ZSTD_compressStream2(packer->zstd, &packer->to, &from, ZSTD_e_continue)) ||
+				     packer->to.pos == packer->to.size;
 }
 
 static void pack_varint(struct packer *packer, uint64_t value)
