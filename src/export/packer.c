@@ -5,8 +5,9 @@
 #include <stdlib.h>
 
 #include "base/util.h"
+#include "base/varint.h"
 
-enum { MAX_VARINT_BYTES = 10, LENGTH_DELIMITED = 2 };
+enum { LENGTH_DELIMITED = 2 };
 
 int packer_pack(struct packer *packer, const ProtobufCMessage *message)
 {
@@ -26,34 +27,23 @@ void packer_done(struct packer *packer)
 	*packer = (struct packer){ 0 };
 }
 
-/* Base 128, low digits first. @to: MAX_VARINT_BYTES. Returns how many. */
-static size_t encode_varint(uint64_t value, uint8_t *to)
-{
-	size_t n = 0;
-
-	for (; value >= 0x80; value >>= 7)
-		to[n++] = (uint8_t)(value | 0x80);
-	to[n++] = (uint8_t)value;
-	return n;
-}
-
 static size_t encode_head(unsigned field, uint64_t n_bytes, uint8_t *to)
 {
-	size_t n = encode_varint((uint64_t)field << 3 | LENGTH_DELIMITED, to);
+	size_t n = varint_encode((uint64_t)field << 3 | LENGTH_DELIMITED, to);
 
-	return n + encode_varint(n_bytes, to + n);
+	return n + varint_encode(n_bytes, to + n);
 }
 
 void packer_put_head(FILE *out, unsigned field, uint64_t n_bytes)
 {
-	uint8_t head[2 * MAX_VARINT_BYTES];
+	uint8_t head[2 * VARINT_MAX_BYTES];
 
 	fwrite(head, 1, encode_head(field, n_bytes, head), out);
 }
 
 uint64_t packer_field_bytes(unsigned field, uint64_t n_bytes)
 {
-	uint8_t head[2 * MAX_VARINT_BYTES];
+	uint8_t head[2 * VARINT_MAX_BYTES];
 
 	return encode_head(field, n_bytes, head) + n_bytes;
 }

@@ -10,8 +10,9 @@
 #include <string.h>
 #include <zstd.h>
 
+#include "base/varint.h"
+
 enum {
-	MAX_VARINT = 10,
 	FRAME_CHECKSUM = 16,
 	FRAME_HEAD = 9, /* method, and two lengths */
 	FRAME_ZSTD = 0x90,
@@ -46,21 +47,11 @@ int fleet_append(struct fleet_bytes *bytes, const void *more, size_t n)
 	return r;
 }
 
-static size_t code_varint(uint64_t value, uint8_t to[MAX_VARINT])
-{
-	size_t n = 0;
-
-	for (; value >= 0x80; value >>= 7)
-		to[n++] = (uint8_t)(value | 0x80);
-	to[n++] = (uint8_t)value;
-	return n;
-}
-
 static int append_text(struct fleet_bytes *bytes, const char *text)
 {
-	uint8_t length[MAX_VARINT];
+	uint8_t length[VARINT_MAX_BYTES];
 	size_t n = strlen(text);
-	int r = fleet_append(bytes, length, code_varint(n, length));
+	int r = fleet_append(bytes, length, varint_encode(n, length));
 
 	return r == 0 ? fleet_append(bytes, text, n) : r;
 }
@@ -226,56 +217,55 @@ int native_columns(const struct native *native, char *to, size_t n_bytes)
 }
 
 /* Takes a block piece by piece: first it is measured, then compressed. */
-struct packer {
+struct sink {
 	ZSTD_CCtx *zstd; /* NULL: only count */
 	ZSTD_outBuffer to;
 	size_t n_bytes; /* of the block so far */
 	bool has_failed;
 };
 
-static void pack(struct packer *packer, const void *bytes, size_t n)
+static void sink_put(struct sink *sink, const void *bytes, size_t n)
 {
 	ZSTD_inBuffer from = { bytes, n, 0 };
 
-	packer->n_bytes += n;
-	while (packer->zstd && from.pos < from.size && !packer->has_failed)
-		packer->has_failed = ZSTD_isError(
-					     ZSTD_compressStream2(packer->zstd, &packer->to, &from, ZSTD_e_continue)) ||
-				     packer->to.pos == packer->to.size;
+	sink->n_bytes += n;
+	while (sink->zstd && from.pos < from.size && !sink->has_failed)
+		sink->has_failed = ZSTD_isError(ZSTD_compressStream2(sink->zstd, &sink->to, &from, ZSTD_e_continue)) ||
+				   sink->to.pos == sink->to.size;
 }
 
-static void pack_varint(struct packer *packer, uint64_t value)
+static void sink_varint(struct sink *sink, uint64_t value)
 {
-	uint8_t coded[MAX_VARINT];
+	uint8_t coded[VARINT_MAX_BYTES];
 
-	pack(packer, coded, code_varint(value, coded));
+	sink_put(sink, coded, varint_encode(value, coded));
 }
 
-static void pack_text(struct packer *packer, const char *text)
+static void sink_text(struct sink *sink, const char *text)
 {
 	size_t n = strlen(text);
 
-	pack_varint(packer, n);
-	pack(packer, text, n);
+	sink_varint(sink, n);
+	sink_put(sink, text, n);
 }
 
-static void pack_block(struct packer *packer, const struct native *native)
+static void sink_block(struct sink *sink, const struct native *native)
 {
 	uint64_t n_columns = 0;
 
 	for (size_t i = 0; i < native->table->n_columns; i++)
 		n_columns += native->columns[i].shape != NATIVE_NONE;
-	pack_varint(packer, n_columns);
-	pack_varint(packer, native->n_rows);
+	sink_varint(sink, n_columns);
+	sink_varint(sink, native->n_rows);
 	for (size_t i = 0; i < native->table->n_columns; i++) {
 		const struct native_column *column = &native->columns[i];
 
 		if (column->shape == NATIVE_NONE)
 			continue;
-		pack_text(packer, native->table->columns[i].name);
-		pack_text(packer, fleet_wire_type(&native->table->columns[i], native->dialect));
-		pack(packer, column->values.at, column->values.n);
-		pack(packer, column->elements.at, column->elements.n);
+		sink_text(sink, native->table->columns[i].name);
+		sink_text(sink, fleet_wire_type(&native->table->columns[i], native->dialect));
+		sink_put(sink, column->values.at, column->values.n);
+		sink_put(sink, column->elements.at, column->elements.n);
 	}
 }
 
@@ -289,7 +279,7 @@ static void put_length(uint8_t *to, size_t value)
 static int put_frame(ZSTD_CCtx *zstd, const struct native *native, size_t n, struct fleet_bytes *ret)
 {
 	size_t room = FRAME_CHECKSUM + FRAME_HEAD + ZSTD_compressBound(n);
-	struct packer packer = { .zstd = zstd };
+	struct sink sink = { .zstd = zstd };
 	ZSTD_inBuffer nothing = { 0 };
 	uint8_t *at;
 	int r = reserve(ret, room);
@@ -297,25 +287,25 @@ static int put_frame(ZSTD_CCtx *zstd, const struct native *native, size_t n, str
 	if (r < 0)
 		return r;
 	at = ret->at + ret->n;
-	packer.to = (ZSTD_outBuffer){ at + FRAME_CHECKSUM + FRAME_HEAD, room - FRAME_CHECKSUM - FRAME_HEAD, 0 };
+	sink.to = (ZSTD_outBuffer){ at + FRAME_CHECKSUM + FRAME_HEAD, room - FRAME_CHECKSUM - FRAME_HEAD, 0 };
 	ZSTD_CCtx_setParameter(zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL);
 	ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, 1);
 	ZSTD_CCtx_setPledgedSrcSize(zstd, n);
-	pack_block(&packer, native);
-	if (packer.has_failed || ZSTD_compressStream2(zstd, &packer.to, &nothing, ZSTD_e_end) != 0 ||
-	    packer.to.pos > UINT32_MAX - FRAME_HEAD || n > UINT32_MAX)
+	sink_block(&sink, native);
+	if (sink.has_failed || ZSTD_compressStream2(zstd, &sink.to, &nothing, ZSTD_e_end) != 0 ||
+	    sink.to.pos > UINT32_MAX - FRAME_HEAD || n > UINT32_MAX)
 		return -ENOMEM;
 	memset(at, 0, FRAME_CHECKSUM);
 	at[FRAME_CHECKSUM] = FRAME_ZSTD;
-	put_length(at + FRAME_CHECKSUM + 1, packer.to.pos + FRAME_HEAD);
+	put_length(at + FRAME_CHECKSUM + 1, sink.to.pos + FRAME_HEAD);
 	put_length(at + FRAME_CHECKSUM + 5, n);
-	ret->n += FRAME_CHECKSUM + FRAME_HEAD + packer.to.pos;
+	ret->n += FRAME_CHECKSUM + FRAME_HEAD + sink.to.pos;
 	return 0;
 }
 
 int native_finish(const struct native *native, struct fleet_bytes *ret)
 {
-	struct packer counter = { 0 };
+	struct sink counter = { 0 };
 	ZSTD_CCtx *zstd;
 	int r;
 
@@ -324,7 +314,7 @@ int native_finish(const struct native *native, struct fleet_bytes *ret)
 	zstd = ZSTD_createCCtx();
 	if (!zstd)
 		return -ENOMEM;
-	pack_block(&counter, native);
+	sink_block(&counter, native);
 	r = put_frame(zstd, native, counter.n_bytes, ret);
 	ZSTD_freeCCtx(zstd);
 	return r;
