@@ -33,12 +33,17 @@ int copy_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret)
 	return store_errno(db, sqlite3_prepare_v2(db, sql, -1, ret, NULL));
 }
 
+int copy_write_errno(sqlite3 *db, int sqlite_code)
+{
+	return (sqlite_code & 0xff) == SQLITE_CONSTRAINT ? -EBADMSG : store_errno(db, sqlite_code);
+}
+
 int copy_run(sqlite3 *db, sqlite3_stmt *statement)
 {
 	int code = sqlite3_step(statement);
 
 	sqlite3_reset(statement);
-	return store_errno(db, code);
+	return copy_write_errno(db, code);
 }
 
 int copy_number(sqlite3 *db, const char *sql, int64_t *ret)

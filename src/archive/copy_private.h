@@ -48,6 +48,8 @@ int copy_bind_time(const struct source *source, sqlite3_stmt *row, int column, s
 /* copy.c: report progress, from time to time. -ECANCELED. */
 int copy_step(struct copy *copy, const char *what, uint64_t n_all);
 int copy_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret);
+/* store_errno() of a write to the copy, which has the source's rows: one that the tables reject means that the source is damaged. */
+int copy_write_errno(sqlite3 *db, int sqlite_code);
 /* A statement whose values are bound, that gives no rows. */
 int copy_run(sqlite3 *db, sqlite3_stmt *statement);
 /* One number out of a database; 0 where there is no row. */

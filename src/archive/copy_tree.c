@@ -219,7 +219,7 @@ static int insert_row(struct passage *passage, int64_t old, int64_t *ret)
 	sqlite3_reset(passage->insert);
 	if (code == SQLITE_DONE)
 		*ret = number;
-	return store_errno(passage->copy->db, code);
+	return copy_write_errno(passage->copy->db, code);
 }
 
 /* 1: the row has to wait. */

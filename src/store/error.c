@@ -93,10 +93,22 @@ static int index_error(void)
 	return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < 32 << 10 ? EFBIG : ENOSPC;
 }
 
+/*
+ * SQLite says "full" also of a page number above the largest of a database (pager.c, getPageNormal(): SQLite 3.40), which
+ * damage puts there. Of a file that it only reads, nothing else is full but its own temporary files; then errno is of their
+ * write(2).
+ */
+static bool is_full_by_damage(sqlite3 *db)
+{
+	return db && sqlite3_db_readonly(db, "main") == 1 && errno != ENOSPC && errno != EDQUOT && errno != EFBIG;
+}
+
 int store_errno(sqlite3 *db, int sqlite_code)
 {
 	if (sqlite_code == SQLITE_IOERR_SHMSIZE)
 		return -index_error();
+	if (sqlite_code == SQLITE_FULL && is_full_by_damage(db))
+		return -EBADMSG;
 	for (size_t i = 0; i < N_ELEMENTS(conversions); i++)
 		if (conversions[i].sqlite_code == sqlite_code)
 			return -conversions[i].error;

@@ -131,6 +131,36 @@ class Damage(Recorded):
         self.assertEqual((t.BAD_DATA, 1), (status, about["check"]["n_wrong"]))
         self.assertSentence(said, "another program changed it")
 
+    def test_a_page_number_above_the_largest(self):
+        """SQLite calls that a full disk."""
+        with contextlib.closing(sqlite3.connect("probing.db")) as db:
+            with db:
+                db.execute("UPDATE function SET name = hex(zeroblob(9000)) WHERE function = (SELECT max(function) FROM function)")
+            page, size = db.execute("SELECT min(pageno), max(pgsize) FROM dbstat WHERE name = 'function' AND pagetype = 'overflow'"
+                                    " AND path LIKE '%+000000'").fetchone()
+        with open("probing.db", "r+b") as file:
+            file.seek((page - 1) * size)  # where the number of the next page is
+            file.write(b"\x80")
+        status, _, said = check("probing.db")
+        self.assertEqual(t.BAD_DATA, status, said)
+        self.assertSentence(said, "is damaged")
+        for verb in (["report"], ["compact", "-o", "new.db"], ["export", "--to", "sqlite", "-o", "new.sqlite"]):
+            said = probing(verb[0], "probing.db", *verb[1:], check=t.BAD_DATA)
+            self.assertSentence(said.stderr, "is damaged")
+
+    def test_a_value_that_the_tables_forbid(self):
+        def change_schema(change):
+            with contextlib.closing(sqlite3.connect("probing.db")) as db, db:
+                db.execute("PRAGMA writable_schema = ON")
+                db.execute("UPDATE sqlite_schema SET sql = %s WHERE name = 'stack'" % change)
+
+        change_schema("replace(sql, 'NOT NULL', '/* may be NULL */')")
+        with contextlib.closing(sqlite3.connect("probing.db")) as db, db:
+            db.execute("UPDATE stack SET frame = NULL WHERE stack = (SELECT max(stack) FROM stack)")
+        change_schema("replace(sql, '/* may be NULL */', 'NOT NULL')")
+        said = probing("compact", "probing.db", "-o", "new.db", check=t.BAD_DATA)
+        self.assertSentence(said.stderr, "probing.db is damaged")
+
     def test_symbolize_keeps_the_sum(self):
         probing("symbolize", "--redo", "-q", "probing.db", check=t.OK)
         status, about, _ = check("probing.db")

@@ -368,6 +368,26 @@ static void test_codes_of_sqlite(void **state)
 	assert_int_equal(store_errno(NULL, SQLITE_INTERRUPT), -EINTR);
 }
 
+/* A file that is only read cannot be full, but our own temporary files can. */
+static void test_full_by_damage(void **state)
+{
+	const struct folder *f = *state;
+	sqlite3 *reader, *writer;
+
+	finish(new_store(f->file));
+	assert_int_equal(store_open_reader(f->file, &reader), 0);
+	errno = 0;
+	assert_int_equal(store_errno(reader, SQLITE_FULL), -EBADMSG);
+	errno = ENOSPC;
+	assert_int_equal(store_errno(reader, SQLITE_FULL), -ENOSPC);
+	sqlite3_close(reader);
+
+	assert_int_equal(sqlite3_open(f->file, &writer), SQLITE_OK);
+	errno = 0;
+	assert_int_equal(store_errno(writer, SQLITE_FULL), -ENOSPC);
+	sqlite3_close(writer);
+}
+
 /* The live view's files have no name that others can find. Its writer and reader still need each other's locks. */
 static void test_files_without_names_are_locked(void **state)
 {
@@ -418,6 +438,7 @@ int main(void)
 		cmocka_unit_test(test_sentences_name_the_file_and_what_to_do),
 		cmocka_unit_test(test_a_long_path_does_not_push_the_remedy_out),
 		cmocka_unit_test(test_codes_of_sqlite),
+		FOLDER_TEST(test_full_by_damage),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
