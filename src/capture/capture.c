@@ -894,7 +894,7 @@ bool capture_is_descheduled(const struct capture *capture, const struct sample *
 						    .current = capture->merge.current };
 
 	return capture->reads_at_once && question.current &&
-	       descheduled_since(capture->rings.ring, capture->rings.n, &question);
+	       descheduled_stack_is_unchanged(sample) && descheduled_since(capture->rings.ring, capture->rings.n, &question);
 }
 
 bool capture_peek(const struct capture *capture, struct sample *ret)

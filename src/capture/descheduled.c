@@ -13,17 +13,22 @@
  * 1. The rings' heads are read after the memory in question: if a thread that came back
  *    has changed it, its record had been written before.
  * 2. A lost record would hide a return, so the rings must have room, and few records to search.
+ * 3. The interrupt that wakes the reader may come late, as under a hypervisor. Should another program preempt the thread
+ *    within MAX_LEAVING_NS, it has run until then, without a record. So the top of its stack must be as sampled, too.
  */
 #include "src/capture/descheduled.h"
 
 #include <string.h>
+#include <sys/uio.h>
 
+#include "base/machine.h"
 #include "src/capture/decode.h"
 
 enum {
 	MAX_RECORDS = 64, /* limit: after more records, the read is too late anyway */
 	MIN_FREE_BYTES = 1024,
 	MAX_SWITCH_BYTES = 64, /* size of a switch record */
+	TOP_BYTES = 1024,      /* of the stack: the innermost functions, which a thread that runs changes first */
 	/*
 	 * From a sample's time to the thread's switch-out: the kernel copies the stack, wakes us and switches, 30 to 60
 	 * us as measured. If the reader was not scheduled at once, it waits for the next tick, 1 to 10 ms.
@@ -100,4 +105,16 @@ bool descheduled_since(const struct perf_ring *rings, size_t n_rings, const stru
 		if (!take_ring(&rings[i], question, &moves))
 			return false;
 	return moves.left && !moves.came;
+}
+
+bool descheduled_stack_is_unchanged(const struct sample *sample)
+{
+	char top[TOP_BYTES];
+	size_t n = sample->stack_bytes < sizeof top ? sample->stack_bytes : sizeof top;
+	struct iovec here = { top, n };
+	struct iovec there = { (void *)(uintptr_t)sample->regs.value[MACHINE_REG_SP], n };
+
+	if (!sample->has_user || n == 0)
+		return true;
+	return process_vm_readv(sample->pid, &here, 1, &there, 1, 0) == (ssize_t)n && memcmp(top, sample->stack, n) == 0;
 }

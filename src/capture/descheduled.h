@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include "base/sample.h"
 #include "src/capture/perf_ring.h"
 
 struct descheduled_query {
@@ -19,5 +20,12 @@ struct descheduled_query {
  * @rings: n_rings, of all processors, with events that report switches (PERF_RECORD_SWITCH).
  */
 bool descheduled_since(const struct perf_ring *rings, size_t n_rings, const struct descheduled_query *question);
+
+/*
+ * descheduled_stack_is_unchanged - has the thread the bytes on top of its stack that it had at its sample?
+ * Compares up to 1 KiB from the stack pointer on. True also if the sample has none; false if they cannot be read.
+ * Source: process_vm_readv(2).
+ */
+bool descheduled_stack_is_unchanged(const struct sample *sample);
 
 #endif

@@ -4,9 +4,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/machine.h"
 #include "base/util.h"
 #include "src/capture/descheduled.h"
 
@@ -168,6 +171,34 @@ static void test_rings_that_do_not_tell(void **state)
 	assert_false(stands_still());
 }
 
+/* This process stands for the sampled thread. */
+static void test_who_changed_its_stack_has_run(void **state)
+{
+	enum { N_BYTES = 8192, PAGE = 4096 };
+	uint8_t *stack = mmap(NULL, N_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t copy[N_BYTES] = { 0 };
+	struct sample sample = { .pid = getpid(), .tid = getpid(), .has_user = true, .stack = copy, .stack_bytes = N_BYTES };
+
+	(void)state;
+	assert_ptr_not_equal(stack, MAP_FAILED);
+	sample.regs.value[MACHINE_REG_SP] = (uintptr_t)stack;
+	assert_true(descheduled_stack_is_unchanged(&sample));
+	stack[200] = 1;
+	assert_false(descheduled_stack_is_unchanged(&sample));
+	copy[200] = 1;
+	assert_true(descheduled_stack_is_unchanged(&sample));
+
+	sample.stack_bytes = 100; /* fewer were captured */
+	stack[100] = 2;
+	assert_true(descheduled_stack_is_unchanged(&sample));
+	sample.regs.value[MACHINE_REG_SP] += N_BYTES - 50; /* they end where nothing can be read */
+	assert_int_equal(munmap(stack + PAGE, PAGE), 0);
+	assert_false(descheduled_stack_is_unchanged(&sample));
+	sample.stack_bytes = 0;
+	assert_true(descheduled_stack_is_unchanged(&sample));
+	assert_int_equal(munmap(stack, PAGE), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -177,6 +208,7 @@ int main(void)
 		cmocka_unit_test(test_what_was_before_does_not_count),
 		cmocka_unit_test(test_records_wrap_around),
 		cmocka_unit_test(test_rings_that_do_not_tell),
+		cmocka_unit_test(test_who_changed_its_stack_has_run),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
