@@ -234,12 +234,15 @@ static void begin(struct blocks *blocks, struct recording *recording)
 int blocks_build(struct blocks *blocks, struct recording *recording, const struct shipment *shipment, uint32_t week)
 {
 	const struct feed *feed = &recording->feed;
-	int r = 0;
+	int r = feed_hold(&recording->feed);
 
+	if (r < 0)
+		return r;
 	begin(blocks, recording);
 	for (size_t i = 0; i < feed->n_rows && r == 0; i++)
 		if (day_of(feed->rows[i].time_ns) == shipment->day)
 			r = put_row(blocks, recording, shipment, &feed->rows[i], week);
+	feed_release(&recording->feed);
 	if (r == 0)
 		put_totals(blocks, recording, shipment);
 	return r;

@@ -144,6 +144,17 @@ void feed_end(struct feed *feed)
 	sqlite3_close(TAKE(feed->db));
 }
 
+int feed_hold(struct feed *feed)
+{
+	return store_errno(feed->db, sqlite3_exec(feed->db, "BEGIN", NULL, NULL, NULL));
+}
+
+/* Nothing was written, so this cannot fail. */
+void feed_release(struct feed *feed)
+{
+	(void)sqlite3_exec(feed->db, "COMMIT", NULL, NULL, NULL);
+}
+
 void feed_done(struct feed *feed)
 {
 	feed_end(feed);

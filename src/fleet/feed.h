@@ -133,6 +133,14 @@ int feed_begin(struct feed *feed);
 void feed_end(struct feed *feed); /* of the pass; keeps what is known */
 void feed_done(struct feed *feed);
 
+/*
+ * feed_hold - begin one read of the file for all that follows, up to feed_release().
+ * Otherwise SQLite locks the file and looks for a journal at each statement. Until then the recorder may have to wait: hold it
+ * while rows are read, not while they are sent. Errors: those of store_errno().
+ */
+int feed_hold(struct feed *feed);
+void feed_release(struct feed *feed);
+
 /* The parts of these that concern stacks (feed_stacks.c). @is_other: the file is not that of the pass before. */
 int feed_begin_stacks(struct feed *feed, bool is_other);
 void feed_end_stacks(struct feed *feed);
