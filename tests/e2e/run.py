@@ -33,10 +33,9 @@ and failures to prepare a class are final for marked tests, too.
 """
 import argparse
 import collections
-import concurrent.futures
 import contextlib
-import io
 import multiprocessing
+import multiprocessing.connection
 import os
 import resource
 import shutil
@@ -120,6 +119,8 @@ class Result(unittest.TestResult):
 CASES = []  # all that are to be run, each as the list of its tests
 MAX_CASES_AGAIN = 2  # scripts/test has the same bound for all its runs together
 N_SLOWEST = 60
+MAX_WAIT_S = 1  # for a job's end, where a program that it left holds its pipes open
+FORK = multiprocessing.get_context("fork")
 MAX_ENDING_S = 20  # until the files of programs that were killed are gone
 
 # What running a case gives. outcomes: by name of the test; chance: names of the failed ones that may run again.
@@ -162,53 +163,88 @@ def run_case(tests):
     return Done(result.outcomes, time.monotonic() - began, cpu_seconds() - spent, failed - result.final)
 
 
-def run_together(cases):
-    """What run_case() returns of each of these, which share what one of them prepares."""
-    try:
-        return [run_case(tests) for tests in cases]
-    finally:
-        sys.modules["probing_test"].end_shared()
+class Job:
+    """Cases in a process of their own. What they print goes to a file, so that it is there even if the process dies."""
 
+    def __init__(self, cases):
+        """@cases: lists of tests, by place; they share what one of them prepares."""
+        self.cases, self.done = cases, {}
+        self.said = tempfile.TemporaryFile("w+")
+        self.results, into = FORK.Pipe(duplex=False)
+        self.process = FORK.Process(target=self.run, args=(into,))
+        self.process.start()
+        into.close()
 
-def run_quietly(places):
-    """In a process of its own: run_together() of the cases at these places of the list, and their output."""
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
-        done = run_together([CASES[at] for at in places])
-    return done, said.getvalue()
+    def run(self, into):
+        with contextlib.redirect_stdout(self.said):
+            try:
+                for at, tests in self.cases.items():
+                    into.send((at, run_case(tests)))
+            finally:
+                sys.modules["probing_test"].end_shared()
+                sys.stdout.flush()
+
+    def has_ended(self):
+        """Takes what has come; a program that the cases left may hold the pipe open, so the process is what counts."""
+        is_alive = self.process.is_alive()
+        with contextlib.suppress(EOFError):
+            while self.results.poll():
+                at, done = self.results.recv()
+                self.done[at] = done
+        return not is_alive
+
+    def end(self):
+        """Prints what the cases said, and returns Done of each by its place. Those that their process left have failed."""
+        self.process.join()
+        self.said.seek(0)
+        shutil.copyfileobj(self.said, sys.stdout)
+        self.said.close()
+        self.results.close()
+        for at, tests in self.cases.items():
+            if at not in self.done:
+                print("FAIL    0.0 s  %s: its process ended with status %s" % (name_of(tests), self.process.exitcode))
+                self.done[at] = Done({test.id(): "FAIL" for test in tests}, 0.0, 0.0, set())
+        sys.stdout.flush()
+        return self.done
 
 
 def jobs_of(places):
-    """Lists of places that run in one process each: one of them, or all of a module whose cases run together."""
+    """The cases at these places of the list, by job: {place: tests} of one of them, or of all of a module whose cases run together."""
     jobs = {}
     for at in places:
         module = sys.modules[type(CASES[at][0]).__module__]
-        jobs.setdefault(module if getattr(module, "TOGETHER", False) else at, []).append(at)
+        jobs.setdefault(module if getattr(module, "TOGETHER", False) else at, {})[at] = CASES[at]
     return list(jobs.values())
 
 
-def is_light(places):
+def is_light(cases):
     """Whether all cases of a job wait most of their time."""
-    return all(getattr(CASES[at][0], "light", False) for at in places)
+    return all(getattr(tests[0], "light", False) for tests in cases.values())
+
+
+def run_jobs(jobs, n_at_once):
+    """What run_case() returns, by place. @jobs: each the cases of one Job. So many run at once, and one that is light beside them."""
+    waiting, running, results = list(jobs), [], {}
+    while waiting or running:
+        for light, room in ((True, 1), (False, n_at_once)):
+            room -= sum(is_light(job.cases) == light for job in running)
+            for cases in [cases for cases in waiting if is_light(cases) == light][:room]:
+                waiting.remove(cases)
+                running.append(Job(cases))
+        multiprocessing.connection.wait([of_job for job in running for of_job in (job.process.sentinel, job.results)], MAX_WAIT_S)
+        for job in [job for job in running if job.has_ended()]:
+            running.remove(job)
+            results.update(job.end())
+    return results
 
 
 def run_first(jobs):
     """What run_case() returns, of each case; several at once, then those that want to be alone."""
     is_alone = [jobs == 1 or getattr(tests[0], "alone", False) for tests in CASES]
-    together = [i for i in range(len(CASES)) if not is_alone[i]]
-    results = [None] * len(CASES)
-    fork = multiprocessing.get_context("fork")
-    with concurrent.futures.ProcessPoolExecutor(jobs, fork) as pool, concurrent.futures.ProcessPoolExecutor(1, fork) as beside:
-        running = {(beside if is_light(places) else pool).submit(run_quietly, places): places for places in jobs_of(together)}
-        for done in concurrent.futures.as_completed(running):
-            of_places, said = done.result()
-            for at, one in zip(running[done], of_places):
-                results[at] = one
-            print(said, end="", flush=True)
-    for places in jobs_of(i for i in range(len(CASES)) if is_alone[i]):
-        for at, done in zip(places, run_together([CASES[at] for at in places])):
-            results[at] = done
-    return results
+    results = run_jobs(jobs_of(at for at in range(len(CASES)) if not is_alone[at]), jobs)
+    for cases in jobs_of(at for at in range(len(CASES)) if is_alone[at]):
+        results.update(run_jobs([cases], 1))
+    return [results[at] for at in range(len(CASES))]
 
 
 def name_of(tests):
@@ -242,7 +278,7 @@ def run_again(results):
         tests = [test for test in CASES[i] if test.id() in results[i].chance]
         for test in tests:
             print("again: %s: %s (%g)" % (test.id(), *mark_of(test)), flush=True)
-        done, = run_together([tests])
+        done = run_jobs([{i: tests}], 1)[i]
         results[i].outcomes.update(done.outcomes)
         if "FAIL" not in done.outcomes.values():
             second.append(name_of(CASES[i]))
