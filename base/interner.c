@@ -42,7 +42,7 @@ static int append(struct interner *interner, const void *bytes, size_t n_bytes, 
 /* @ret_key: of the string; of a new one, free. */
 static bool find(const struct interner *interner, const void *bytes, size_t n_bytes, uint64_t *ret_key, uint32_t *ret)
 {
-	uint64_t key = hash_bytes(HASH_START, bytes, n_bytes) | 1;
+	uint64_t key = hash_words(HASH_START, bytes, n_bytes) | 1;
 
 	/* If another string has this key, continue with the next key. */
 	for (;; key = mix64(key) | 1) {

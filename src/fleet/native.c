@@ -288,6 +288,7 @@ static int put_frame(ZSTD_CCtx *zstd, const struct native *native, size_t n, str
 		return r;
 	at = ret->at + ret->n;
 	sink.to = (ZSTD_outBuffer){ at + FRAME_CHECKSUM + FRAME_HEAD, room - FRAME_CHECKSUM - FRAME_HEAD, 0 };
+	ZSTD_CCtx_reset(zstd, ZSTD_reset_session_only); /* a frame may have failed before its end */
 	ZSTD_CCtx_setParameter(zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL);
 	ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, 1);
 	ZSTD_CCtx_setPledgedSrcSize(zstd, n);
@@ -303,21 +304,14 @@ static int put_frame(ZSTD_CCtx *zstd, const struct native *native, size_t n, str
 	return 0;
 }
 
-int native_finish(const struct native *native, struct fleet_bytes *ret)
+int native_finish(const struct native *native, ZSTD_CCtx *zstd, struct fleet_bytes *ret)
 {
 	struct sink counter = { 0 };
-	ZSTD_CCtx *zstd;
-	int r;
 
 	if (native->error < 0)
 		return native->error;
-	zstd = ZSTD_createCCtx();
-	if (!zstd)
-		return -ENOMEM;
 	sink_block(&counter, native);
-	r = put_frame(zstd, native, counter.n_bytes, ret);
-	ZSTD_freeCCtx(zstd);
-	return r;
+	return put_frame(zstd, native, counter.n_bytes, ret);
 }
 
 void native_done(struct native *native)

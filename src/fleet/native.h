@@ -14,6 +14,8 @@
 #ifndef PROBING_FLEET_NATIVE_H
 #define PROBING_FLEET_NATIVE_H
 
+#include <zstd.h>
+
 #include "base/util.h"
 #include "src/fleet/hash.h"
 #include "src/fleet/tables.h"
@@ -66,10 +68,11 @@ int native_columns(const struct native *native, char *to, size_t n_bytes);
 
 /*
  * native_finish - the block as the body of a request.
+ * @zstd: compresses it. It has a megabyte of its own, so keep it for the next block.
  * @ret: appended to what it holds.
  * Errors: -ENOMEM; -EINVAL a row was incomplete.
  */
-int native_finish(const struct native *native, struct fleet_bytes *ret);
+int native_finish(const struct native *native, ZSTD_CCtx *zstd, struct fleet_bytes *ret);
 void native_done(struct native *native);
 
 int fleet_append(struct fleet_bytes *bytes, const void *more, size_t n);

@@ -131,6 +131,8 @@ void server_close(struct fleet_server *server)
 {
 	http_close(server->http);
 	http_forget(server->password);
+	ZSTD_freeCCtx(server->zstd);
+	free(server->body.at);
 	free(server->base);
 	free(server->database);
 	free(server->user);
@@ -369,22 +371,26 @@ static int post(struct fleet_server *server, const char *url, const struct fleet
 
 int server_insert(struct fleet_server *server, const struct native *native, const char *id, uint64_t *ret_rows)
 {
-	struct fleet_bytes body = { 0 };
+	struct fleet_bytes *body = &server->body;
 	char url[HTTP_MAX_URL];
-	int r = native_finish(native, &body);
+	int r = -ENOMEM;
 
+	body->n = 0;
+	if (!server->zstd)
+		server->zstd = ZSTD_createCCtx();
+	if (server->zstd)
+		r = native_finish(native, server->zstd, body);
 	if (r == 0)
 		r = insert_url(server, native, id, url, sizeof url);
 	if (r < 0)
 		fail(server, r, "a block for %s cannot be made: %s", native->table->name, strerror(-r));
 	else
-		r = post(server, url, &body, id != NULL);
+		r = post(server, url, body, id != NULL);
 	if (r == 0) {
-		server->n_sent += body.n;
+		server->n_sent += body->n;
 		if (ret_rows)
 			*ret_rows = written_rows(server);
 	}
-	free(body.at);
 	return r;
 }
 

@@ -21,6 +21,8 @@ struct fleet_server {
 	int code; /* of the server's last error; 0: it was none of the server */
 	char error[SERVER_MAX_SENTENCE];
 	uint64_t n_sent; /* bytes of blocks */
+	ZSTD_CCtx *zstd; /* with the memory of the block before, as is its body */
+	struct fleet_bytes body;
 };
 
 /*

@@ -60,6 +60,7 @@ static void a_block_is_columns(void **state)
 {
 	struct native native = { 0 };
 	struct fleet_bytes frame = { 0 };
+	ZSTD_CCtx *zstd = ZSTD_createCCtx();
 	struct fleet_hash hash = { "0123456789abcdef" };
 	const uint64_t path[] = { 1, 2 };
 	uint8_t block[512];
@@ -78,7 +79,7 @@ static void a_block_is_columns(void **state)
 	native_array(&native, path, 2);
 	native_number(&native, 0x10102); /* a Date has 2 bytes */
 	native_end_row(&native);
-	assert_int_equal(native_finish(&native, &frame), 0);
+	assert_int_equal(native_finish(&native, zstd, &frame), 0);
 	unpack(&frame, block, sizeof block, &n);
 	assert_int_equal(n, sizeof wanted - 1);
 	assert_memory_equal(block, wanted, n);
@@ -86,6 +87,7 @@ static void a_block_is_columns(void **state)
 	assert_string_equal(columns, "(stack, hash, functions, seen)");
 	assert_int_equal(native_columns(&native, columns, 12), -ENAMETOOLONG);
 	free(frame.at);
+	ZSTD_freeCCtx(zstd);
 	native_done(&native);
 }
 
@@ -93,16 +95,18 @@ static void a_row_must_be_complete(void **state)
 {
 	struct native native = { 0 };
 	struct fleet_bytes frame = { 0 };
+	ZSTD_CCtx *zstd = ZSTD_createCCtx();
 
 	(void)state;
 	native_begin(&native, FLEET_STACKS, FLEET_NEW);
 	native_number(&native, 7);
 	native_end_row(&native);
-	assert_int_equal(native_finish(&native, &frame), -EINVAL);
+	assert_int_equal(native_finish(&native, zstd, &frame), -EINVAL);
 	native_begin(&native, FLEET_STACKS, FLEET_NEW);
 	native_text(&native, "no number");
-	assert_int_equal(native_finish(&native, &frame), -EINVAL);
+	assert_int_equal(native_finish(&native, zstd, &frame), -EINVAL);
 	free(frame.at);
+	ZSTD_freeCCtx(zstd);
 	native_done(&native);
 }
 
