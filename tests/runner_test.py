@@ -6,9 +6,11 @@ Usage: runner_test.py SOURCE_ROOT. The tests it runs are made here; no program i
 """
 import contextlib
 import io
+import multiprocessing
 import os
 import re
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -36,16 +38,20 @@ def case_of(*tests, prepare=lambda: None, mark=None):
 
 
 class Fails:
-    """A test that fails so many times, by an assertion or otherwise; n_runs: how often it was run."""
+    """A test that fails so many times, by an assertion or otherwise; n_runs: how often it was run, in whatever process."""
 
     def __init__(self, times, error=AssertionError("too few")):
-        self.times, self.error, self.n_runs = times, error, 0
+        self.times, self.error, self.runs = times, error, multiprocessing.Value("i")
+
+    @property
+    def n_runs(self):
+        return self.runs.value
 
     def __get__(self, test, owner=None):
         return self if test is None else self.run
 
     def run(self):
-        self.n_runs += 1
+        self.runs.value += 1
         if self.n_runs <= self.times:
             raise self.error
 
@@ -131,7 +137,16 @@ class SecondRuns(unittest.TestCase):
         run.CASES[:] = [case_of(Fails(0))] + [of_module(*one) for one in (("one", True), ("two", False))] * 2
         run.CASES[3] = case_of(Fails(0))
         type(run.CASES[3][0]).__module__ = "one"
-        self.assertEqual([[0], [1, 3], [2], [4]], run.jobs_of(range(5)))
+        self.assertEqual([[0], [1, 3], [2], [4]], [list(cases) for cases in run.jobs_of(range(5))])
+
+    def test_a_case_whose_process_dies(self):
+        """It fails by its name, with what it said until then; the others go on."""
+        run.CASES[:] = [case_of(Fails(0), lambda self: os.kill(os.getpid(), signal.SIGKILL)), case_of(Fails(0))]
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            results = run.run_first(2)
+        self.assertEqual([["FAIL", "FAIL"], ["ok"]], [list(done.outcomes.values()) for done in results])
+        self.assertEqual([set(), set()], [done.chance for done in results])
+        self.assertRegex(said.getvalue(), r"ok .*Made.test_0\nFAIL .*Made: its process ended with status -9\n")
 
     def test_a_light_case_runs_beside_the_others(self):
         """Both jobs wait until the light one has run."""
