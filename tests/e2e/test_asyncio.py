@@ -47,6 +47,7 @@ def by_function(threads):
 class Waiting(unittest.TestCase):
     """Tasks that all wait, against what the interpreter knows of them."""
     ONE_FOR_USERS = True
+    light = True
 
     @classmethod
     def setUpClass(cls):
@@ -169,6 +170,7 @@ class Working(t.Case):
 @t.for_each_interpreter(globals(), modern_interpreters)
 class Pending(t.Case):
     """The time of tasks that all wait, by --tasks."""
+    light = True
 
     @classmethod
     def setUpClass(cls):

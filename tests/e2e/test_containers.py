@@ -29,6 +29,7 @@ def namespace_ids(pid):
 @t.for_each_interpreter(globals(), t.container_interpreters)
 class Containers(t.Case):
     """What holds whether or not the interpreter's frames can be read."""
+    light = True
 
     @classmethod
     def setUpClass(cls):

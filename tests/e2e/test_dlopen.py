@@ -12,8 +12,8 @@ class LateLibraries(t.Case):
     def setUpClass(cls):
         t.need_perf()
         t.need_interpreter(cls.interpreter)
-        with t.scratch(), t.fixture("dlopen.py", "--delay", 1.2, python=cls.interpreter.path, place=cls.interpreter.place) as started:
-            cls.recording = t.record_cpu(started, 2.2)
+        with t.scratch(), t.fixture("dlopen.py", "--delay", 0.6, python=cls.interpreter.path, place=cls.interpreter.place) as started:
+            cls.recording = t.record_cpu(started, 1.1, 999)
 
     def stacks_with(self, *names):
         return [s for s in self.recording.samples if s.stack and t.subsequence(self.recording.names(s.stack), names)]

@@ -456,8 +456,10 @@ class Reading:
 
 
 class Old(Reading, t.Case):
+    NIGHTLY_FOR_USERS = True  # servers do not ask who ships and reads
     KIND = clickhouse.Old
 
 
 class New(Reading, t.Case):
+    NIGHTLY_FOR_USERS = True  # servers do not ask who ships and reads
     KIND = clickhouse.New

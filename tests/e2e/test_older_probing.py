@@ -152,6 +152,8 @@ class Typed(StartCase):
 
 
 class Inside(Typed):
+    NIGHTLY_FOR_USERS = True  # what an agent does for its program does not depend on rights
+
     def test_probing_at_the_start_of_a_training(self):
         if not has_torch():
             self.skipTest("no torch")

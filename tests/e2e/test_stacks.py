@@ -96,7 +96,7 @@ class Chains(Stacks):
 @t.for_each_interpreter(globals(), t.all_interpreters)
 class Callbacks(Chains):
     arguments = ("callbacks.py",)
-    seconds = 4
+    hz = 999
 
     @t.statistical("a sample that is read late is not verified: how many are late is chance", 0.0002)
     def test_quality(self):
@@ -129,7 +129,7 @@ class Callbacks(Chains):
 @t.for_each_interpreter(globals())
 class Generators(Chains):
     arguments = ("generators.py",)
-    seconds = 4
+    hz = 999
 
     @classmethod
     def setUpClass(cls):
@@ -156,6 +156,8 @@ class Generators(Chains):
 @t.for_each_interpreter(globals())
 class Lines(Stacks):
     arguments = ("lines.py",)
+    seconds = 1
+    hz = 999
 
     @t.statistical("a sample that is read late is not verified: how many are late is chance", 0.0002)
     def test_quality(self):
@@ -201,7 +203,8 @@ class Deep(Stacks):
 @t.for_each_interpreter(globals())
 class DeepPython(Deep):
     arguments = ("deep.py",)
-    hz = 199
+    seconds = 1
+    hz = 399
 
     @t.statistical("a sample that is read late is not verified: how many are late is chance", 0.0002)
     def test_quality(self):
@@ -241,7 +244,8 @@ class DeepCompiled(Deep):
 @t.for_each_interpreter(globals())
 class DeepThroughC(Deep):
     arguments = ("deep.py", "--mode", "c", "--depth", "600")
-    hz = 199
+    seconds = 1
+    hz = 399
 
     @t.statistical("some samples fall on a thread's first and last steps, before and after its stack is whole", 0.0002)
     def test_every_frame_is_there(self):
@@ -257,6 +261,8 @@ class DeepThroughC(Deep):
 @t.for_each_interpreter(globals(), t.all_interpreters)
 class Threads(Stacks):
     arguments = ("threads.py", "--busy", "2", "--idle", "10", "--churn")
+    seconds = 1
+    hz = 999
 
     def of_thread(self, name):
         tids = {thread["tid"] for thread in self.recording.threads if thread["name"] == name}
@@ -297,8 +303,8 @@ class TruthCalls(Stacks):
     """
 
     arguments = ("truth_calls.py",)
-    seconds = 3
-    hz = 999
+    seconds = 1.5
+    hz = 1999
 
     @t.statistical("a sample that is read late is not verified: how many are late is chance", 0.0002)
     def test_quality(self):
@@ -370,7 +376,8 @@ class Builtins(Stacks):
     """What C code is called from Python has the name that Python gives it."""
 
     arguments = ("demo.py",)
-    seconds = 3
+    seconds = 1.5
+    hz = 999
 
     def builtins_below(self, function):
         """Names of builtins that a Python function called, and how often it was seen."""

@@ -657,6 +657,7 @@ while True:
 
 class Pybind11(t.Case):
     """A module of its own, with debug information."""
+    NIGHTLY_FOR_USERS = True  # names are found by a process without rights, whoever records
     SOURCE = """
 #include <pybind11/pybind11.h>
 static double price(int n) { volatile double s = 0; for (int i = 0; i < n; i++) s = s + i; return s; }
