@@ -66,7 +66,30 @@ struct total_key {
 	uint8_t padding[6];
 };
 
-static int add_total(struct blocks *blocks, const struct sample_row *row, int32_t rank, uint64_t stack)
+/*
+ * The total of a key. Mostly it is that which the stack's last sample had. @last: that one's number and one more, or 0; of a
+ * sample without a stack NULL.
+ */
+static int find_total(struct blocks *blocks, const struct total_key *key, uint32_t *last, uint32_t *ret)
+{
+	const void *known;
+	uint32_t n;
+	int r;
+
+	if (last && *last > 0) {
+		known = interner_get(&blocks->total_keys, *last - 1, &n);
+		if (memcmp(known, key, sizeof *key) == 0) {
+			*ret = *last - 1;
+			return 0;
+		}
+	}
+	r = interner_add(&blocks->total_keys, key, sizeof *key, ret);
+	if (r >= 0 && last)
+		*last = *ret + 1;
+	return r;
+}
+
+static int add_total(struct blocks *blocks, const struct sample_row *row, int32_t rank, uint64_t stack, uint32_t *last)
 {
 	struct total_key key;
 	uint32_t index;
@@ -78,7 +101,7 @@ static int add_total(struct blocks *blocks, const struct sample_row *row, int32_
 	key.rank = rank;
 	key.gil = (int8_t)(row->gil == ANSWER_UNKNOWN ? -1 : row->gil == ANSWER_YES);
 	key.state = (int8_t)row->state;
-	r = interner_add(&blocks->total_keys, &key, sizeof key, &index);
+	r = find_total(blocks, &key, last, &index);
 	if (r < 0)
 		return r;
 	if (r == 1) {
@@ -189,7 +212,7 @@ static int put_row(struct blocks *blocks, struct recording *recording, const str
 	struct feed *feed = &recording->feed;
 	uint64_t stack = 0;
 	unsigned leaf = 0;
-	uint32_t index, same;
+	uint32_t index, same, *last = NULL;
 	int32_t rank;
 	int r = feed_find_rank(feed, (uint32_t)row->pid, &rank);
 
@@ -204,12 +227,13 @@ static int put_row(struct blocks *blocks, struct recording *recording, const str
 			return r;
 		stack = fleet_id(&feed->stacks[index].hash);
 		leaf = feed->stacks[index].leaf;
+		last = &feed->stacks[index].total;
 	}
 	blocks->weight += row->weight;
 	blocks->n_samples++;
 	if (r == 0 && shipment->is_raw)
 		r = put_sample(blocks, recording, shipment, row, rank, stack, leaf);
-	return r == 0 ? add_total(blocks, row, rank, stack) : r;
+	return r == 0 ? add_total(blocks, row, rank, stack, last) : r;
 }
 
 /* Another attempt may have left marks that never arrived. */
@@ -226,7 +250,7 @@ static void begin(struct blocks *blocks, struct recording *recording)
 	blocks->n_sums = blocks->n_new_stacks = blocks->n_new_functions = 0;
 	blocks->weight = blocks->n_samples = 0;
 	for (size_t i = 0; i < recording->feed.n_stacks; i++)
-		recording->feed.stacks[i].pending = 0;
+		recording->feed.stacks[i].pending = recording->feed.stacks[i].total = 0;
 	for (size_t i = 0; i < recording->feed.n_functions; i++)
 		recording->feed.functions[i].pending = 0;
 }
