@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """What shipping to ClickHouse costs, and whether samples survive faults.
 
-Usage: bench/ship.py cost [--seconds N]       bytes and CPU time of a sample; rows per CPU second of the server
+Usage: bench/ship.py cost [--seconds N] [--rounds N]
+                                               bytes and CPU time of a sample; rows per CPU second of the server
        bench/ship.py faults [--faults N]      failing networks, servers, shippers, recorders, disks and clocks,
                                                until N; exact or not
 
@@ -14,6 +15,7 @@ import os
 import pathlib
 import resource
 import sqlite3
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -68,29 +70,45 @@ def cost(options):
             server = kind().start()
             proxy = fault_proxy.Proxy(server.http)
             try:
-                measure(server, proxy, path, folder)
+                measure(server, proxy, path, folder, options.rounds)
             finally:
                 proxy.close()
                 server.stop()
 
 
-def measure(server, proxy, path, folder):
-    to = ["--to", server.url(port=proxy.address), "--state", folder + "/state"]
+def children_s():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def ship(server, proxy, path, folder, database):
+    """CPU seconds of the shipper, of its start and of the server; the database is new."""
+    to = ["--to", server.url(database, port=proxy.address), "--state", os.path.join(folder, database)]
     run("ship", "--init", "--keep-days", 0, "--keep-totals-days", 0, *to)
-    n = samples_of(path)[0]
-    before, server_before = resource.getrusage(resource.RUSAGE_CHILDREN), cpu_s(server.process.pid)
-    print(run("ship", path, *to).stderr.strip())
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    theirs = cpu_s(server.process.pid) - server_before
+    before, server_before = children_s(), cpu_s(server.process.pid)
+    run("ship", path, *to)
+    after, server_after = children_s(), cpu_s(server.process.pid)
     run("ship", path, *to)  # nothing is left to send
-    empty = resource.getrusage(resource.RUSAGE_CHILDREN)
-    own = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    start = empty.ru_utime + empty.ru_stime - after.ru_utime - after.ru_stime
-    sizes = proxy.sizes
+    start = children_s() - after
+    return after - before - start, start, server_after - server_before
+
+
+def spread(values, scale, digits):
+    values = sorted(value * scale for value in values)
+    return "%.*f (%.*f to %.*f)" % (digits, statistics.median(values), digits, values[0], digits, values[-1])
+
+
+def measure(server, proxy, path, folder, rounds):
+    n = samples_of(path)[0]
+    took = [ship(server, proxy, path, folder, "probing")]
+    sizes = dict(proxy.sizes)
+    took += [ship(server, proxy, path, folder, "round%d" % i) for i in range(1, rounds)]
+    own, start, theirs = zip(*took)
+    theirs = statistics.median(theirs)
     print("%s, %d samples: %.2f B a sample on the wire, and %.2f B of totals, %.2f of stacks and functions"
           % (server.name, n, sizes["samples"] / n, sizes["totals"] / n, (sizes["stacks"] + sizes["functions"]) / n))
-    print("  shipper: %.2f us CPU a sample, and %.0f ms for its start; server: %.2f million samples per CPU second"
-          % ((own - start) / n * 1e6, start * 1e3, n / theirs / 1e6 if theirs else float("inf")))
+    print("  shipper: %s us CPU a sample, and %s ms for its start; server: %.2f million samples per CPU second"
+          % (spread(own, 1e6 / n, 2), spread(start, 1e3, 0), n / theirs / 1e6 if theirs else float("inf")))
     for table in ("samples", "totals"):
         query = ("SELECT sum(%s) FROM system.parts WHERE active AND database = 'probing' AND table = '%s_local'"
                  % ("bytes_on_disk" if server.name.endswith("26.7") else "bytes", table))
@@ -116,6 +134,7 @@ def main():
     verbs = parser.add_subparsers(required=True)
     one = verbs.add_parser("cost")
     one.add_argument("--seconds", type=float, default=60, help="of the recording, at 5000 Hz")
+    one.add_argument("--rounds", type=int, default=7, help="each to a new database; medians are printed")
     one.set_defaults(run=cost)
     two = verbs.add_parser("faults")
     two.add_argument("--faults", type=int, default=500)

@@ -242,6 +242,7 @@ static void begin(struct blocks *blocks, struct recording *recording)
 	enum fleet_dialect dialect = recording->server->dialect;
 
 	native_begin(&blocks->samples, FLEET_SAMPLES, dialect);
+	native_reserve(&blocks->samples, recording->feed.n_rows);
 	native_begin(&blocks->totals, FLEET_TOTALS, dialect);
 	native_begin(&blocks->stacks, FLEET_STACKS, dialect);
 	native_begin(&blocks->functions, FLEET_FUNCTIONS, dialect);

@@ -101,6 +101,16 @@ void native_begin(struct native *native, enum fleet_table_id id, enum fleet_dial
 	}
 }
 
+void native_reserve(struct native *native, size_t n_rows)
+{
+	for (size_t i = 0; i < native->table->n_columns && i < NATIVE_MAX_COLUMNS; i++) {
+		struct native_column *column = &native->columns[i];
+
+		if (column->shape == NATIVE_NUMBER && native->error == 0)
+			native->error = reserve(&column->values, (n_rows + 1) * column->width + sizeof(uint64_t));
+	}
+}
+
 /* The column of the next value; NULL: the dialect lacks it, or a value before failed. */
 static struct native_column *next(struct native *native, enum native_shape shape)
 {

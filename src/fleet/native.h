@@ -51,6 +51,9 @@ struct native {
 /* native_begin - an empty block for a table. Memory of the one before is used again. */
 void native_begin(struct native *native, enum fleet_table_id table, enum fleet_dialect dialect);
 
+/* native_reserve - have room for the numbers of so many rows at once, so that growing columns are not copied. */
+void native_reserve(struct native *native, size_t n_rows);
+
 /*
  * The values of a row, in the table's order, one call for each of its columns but those that are never sent. A column
  * that the dialect lacks takes its value, too, and drops it. Numbers are cut to their width.
