@@ -81,9 +81,9 @@ def children_s():
     return usage.ru_utime + usage.ru_stime
 
 
-def ship(server, proxy, path, folder, database):
+def ship(server, port, path, folder, database):
     """CPU seconds of the shipper, of its start and of the server; the database is new."""
-    to = ["--to", server.url(database, port=proxy.address), "--state", os.path.join(folder, database)]
+    to = ["--to", server.url(database, port=port), "--state", os.path.join(folder, database)]
     run("ship", "--init", "--keep-days", 0, "--keep-totals-days", 0, *to)
     before, server_before = children_s(), cpu_s(server.process.pid)
     run("ship", path, *to)
@@ -100,10 +100,9 @@ def spread(values, scale, digits):
 
 def measure(server, proxy, path, folder, rounds):
     n = samples_of(path)[0]
-    took = [ship(server, proxy, path, folder, "probing")]
-    sizes = dict(proxy.sizes)
-    took += [ship(server, proxy, path, folder, "round%d" % i) for i in range(1, rounds)]
-    own, start, theirs = zip(*took)
+    ship(server, proxy.address, path, folder, "probing")
+    sizes = proxy.sizes
+    own, start, theirs = zip(*(ship(server, None, path, folder, "round%d" % i) for i in range(rounds)))  # the proxy is slow
     theirs = statistics.median(theirs)
     print("%s, %d samples: %.2f B a sample on the wire, and %.2f B of totals, %.2f of stacks and functions"
           % (server.name, n, sizes["samples"] / n, sizes["totals"] / n, (sizes["stacks"] + sizes["functions"]) / n))
