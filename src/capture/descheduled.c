@@ -116,5 +116,6 @@ bool descheduled_stack_is_unchanged(const struct sample *sample)
 
 	if (!sample->has_user || n == 0)
 		return true;
-	return process_vm_readv(sample->pid, &here, 1, &there, 1, 0) == (ssize_t)n && memcmp(top, sample->stack, n) == 0;
+	return process_vm_readv(sample->pid, &here, 1, &there, 1, 0) == (ssize_t)n &&
+	       memcmp(top, sample->stack, n) == 0;
 }

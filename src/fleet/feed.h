@@ -64,7 +64,7 @@ struct feed_stack {
 	uint32_t frame;         /* index */
 	uint16_t leaf;          /* executing line of the innermost Python frame; 0: unknown */
 	uint32_t week, pending; /* as of functions */
-	uint32_t total;         /* of its last sample in the shipment in work: a number of blocks.c, and one more; 0: none */
+	uint32_t total; /* of its last sample in the shipment in work: a number of blocks.c, and one more; 0: none */
 };
 enum { FEED_NONE = UINT32_MAX };
 

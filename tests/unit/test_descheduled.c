@@ -177,7 +177,9 @@ static void test_who_changed_its_stack_has_run(void **state)
 	enum { N_BYTES = 8192, PAGE = 4096 };
 	uint8_t *stack = mmap(NULL, N_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint8_t copy[N_BYTES] = { 0 };
-	struct sample sample = { .pid = getpid(), .tid = getpid(), .has_user = true, .stack = copy, .stack_bytes = N_BYTES };
+	struct sample sample = {
+		.pid = getpid(), .tid = getpid(), .has_user = true, .stack = copy, .stack_bytes = N_BYTES
+	};
 
 	(void)state;
 	assert_ptr_not_equal(stack, MAP_FAILED);
