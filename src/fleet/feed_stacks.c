@@ -163,21 +163,10 @@ static char *make_name(sqlite3_stmt *row)
 	return n < 0 ? NULL : name;
 }
 
-/* @is_eval: its place is the interpreter's loop; then all functions that are inlined there are. */
-static int read_function(const struct feed *feed, int64_t frame, bool is_eval, struct feed_function *ret,
-			 bool *ret_is_named)
+static int take_function(sqlite3_stmt *row, bool is_eval, struct feed_function *ret, bool *ret_is_named)
 {
-	sqlite3_stmt *row = feed->function;
-	bool is_named;
-	int code;
+	bool is_named = sqlite3_column_type(row, N_NAME) != SQLITE_NULL;
 
-	sqlite3_reset(row);
-	code = sqlite3_bind_int64(row, 1, frame);
-	if (code == SQLITE_OK)
-		code = sqlite3_step(row);
-	if (code != SQLITE_ROW)
-		return code == SQLITE_DONE ? -EBADMSG : store_errno(feed->db, code);
-	is_named = sqlite3_column_type(row, N_NAME) != SQLITE_NULL;
 	ret->kind = feed_copy_text(row, N_KIND);
 	ret->role = is_eval ? strdup("eval") : feed_copy_text(row, N_ROLE);
 	ret->name = is_named ? feed_copy_text(row, N_NAME) : make_name(row);
@@ -189,6 +178,24 @@ static int read_function(const struct feed *feed, int64_t frame, bool is_eval, s
 		return -ENOMEM;
 	*ret_is_named = is_named;
 	return hash_function(ret);
+}
+
+/* @is_eval: its place is the interpreter's loop; then all functions that are inlined there are. */
+static int read_function(const struct feed *feed, int64_t frame, bool is_eval, struct feed_function *ret,
+			 bool *ret_is_named)
+{
+	sqlite3_stmt *row = feed->function;
+	int code, r;
+
+	code = sqlite3_bind_int64(row, 1, frame);
+	if (code == SQLITE_OK)
+		code = sqlite3_step(row);
+	if (code == SQLITE_ROW)
+		r = take_function(row, is_eval, ret, ret_is_named);
+	else
+		r = code == SQLITE_DONE ? -EBADMSG : store_errno(feed->db, code);
+	sqlite3_reset(row); /* otherwise the recorder's log cannot begin again until the next function is read */
+	return r;
 }
 
 static int add_function(struct feed *feed, int64_t frame, bool is_eval, uint32_t *ret, bool *ret_is_named)

@@ -65,6 +65,9 @@ static const struct feed_stack *resolve(struct feed *feed, int64_t stack)
 	uint32_t index;
 
 	assert_int_equal(feed_resolve(feed, stack, &index), 0);
+	/* No statement keeps the recorder's log from beginning again. */
+	for (sqlite3_stmt *each = NULL; (each = sqlite3_next_stmt(feed->db, each)) != NULL;)
+		assert_false(sqlite3_stmt_busy(each));
 	return &feed->stacks[index];
 }
 
